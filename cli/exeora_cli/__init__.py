@@ -1,0 +1,1 @@
+"""The command line: a thin face on the core, one module a command group."""

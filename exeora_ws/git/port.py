@@ -1,0 +1,221 @@
+"""What the product asks of Git: values and the `Repository` port that both engines fill.
+
+Paths are absolute and real (no symbolic links) unless said otherwise. Commits are full hexadecimal object ids. Branch
+names are short (`feature/x`, never `refs/heads/feature/x`). Nothing here imports pygit2 or starts a process.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class Checkout:
+    """Where a folder stands in a repository, as `find_checkout` sees it by reading `.git` files alone."""
+
+    top: Path | None
+    """Top folder of the worktree around the folder; None in a bare repository."""
+    git_dir: Path
+    """The worktree's own Git folder (`.git`, or `.git/worktrees/NAME`)."""
+    common_dir: Path
+    """The repository's shared Git folder: the identity of the repository."""
+    main: Path
+    """The project root this repository suggests: the main worktree's top; for a bare repository its folder (for the
+    `.bare` layout the folder that holds `.bare` and the `.git` file)."""
+    bare: bool
+    """Whether the repository has no main worktree."""
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """What a checkout points at. `branch` is None when detached, `commit` is None when unborn."""
+
+    branch: str | None
+    commit: str | None
+
+
+class Operation(StrEnum):
+    """What a worktree is in the middle of; while it is, Git keeps its branch for it."""
+
+    REBASE = "rebase"
+    BISECT = "bisect"
+    MERGE = "merge"
+    CHERRY_PICK = "cherry-pick"
+    REVERT = "revert"
+
+
+@dataclass(frozen=True, slots=True)
+class Worktree:
+    """One worktree as Git records it, also when broken. `list_worktrees` gives main first, then by path."""
+
+    path: Path
+    """The folder Git has on record; it may be gone."""
+    main: bool
+    bare: bool
+    branch: str | None
+    """Branch on HEAD; None when detached, bare or unreadable."""
+    head: str | None
+    """Commit on HEAD; None when unborn, bare or unreadable."""
+    detached: bool
+    locked: str | None
+    """None when not locked; the reason, perhaps empty, when locked."""
+    prunable: str | None
+    """None when sound; else why Git could prune it, or why it is broken (folder missing, broken back-link)."""
+    operation: Operation | None
+    held_branch: str | None
+    """Branch that a rebase or bisect in this worktree holds although HEAD is detached."""
+    admin: str | None
+    """Name under `worktrees/` of the common folder; None for main."""
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """What a removal would lose. Paths are relative to the worktree's top, `/`-separated, sorted."""
+
+    staged: tuple[str, ...]
+    unstaged: tuple[str, ...]
+    untracked: tuple[str, ...]
+    """Files; a folder with only untracked files is one entry that ends in `/`."""
+    ignored: tuple[str, ...]
+    """As `untracked`; only filled when asked for."""
+    conflicted: tuple[str, ...]
+    submodules: tuple[str, ...]
+    """Initialised submodules with changes or commits that their recorded commit does not have."""
+
+    @property
+    def clean(self) -> bool:
+        """Whether nothing but ignored files would be lost."""
+        return not (self.staged or self.unstaged or self.untracked or self.conflicted or self.submodules)
+
+
+class LinkFault(StrEnum):
+    """Why a folder is not the worktree that was registered."""
+
+    MISSING = "missing"
+    NOT_A_WORKTREE = "not_a_worktree"
+    OTHER_REPOSITORY = "other_repository"
+    BROKEN_LINK = "broken_link"
+
+
+@dataclass(frozen=True, slots=True)
+class Addition:
+    """A worktree to add. Exactly one of `new_branch`, `branch` and `detach` says what its HEAD will be."""
+
+    path: Path
+    """Target folder: absent, or existing and empty. Missing parents are made."""
+    commit: str
+    """What to check out (for `branch`, the branch's present commit)."""
+    new_branch: str | None = None
+    branch: str | None = None
+    source: Path | None = None
+    """Checkout whose sparse cone the new worktree takes; None for the whole tree."""
+
+
+@dataclass(frozen=True, slots=True)
+class BranchDeletion:
+    """What became of a branch: deleted, or kept for a `reason` (`unmerged`, `checked_out`, `moved`, `missing`)."""
+
+    deleted: bool
+    reason: str | None = None
+    message: str | None = None
+
+
+class Repository(Protocol):
+    """One repository, opened at one checkout (or at its bare Git folder).
+
+    Every method raises `ToolFailed` with a reason (`not_a_repository`, `git_failed`, `unsupported`, …) when Git cannot
+    answer; nothing else escapes. Reads start no program that the repository's configuration names.
+    """
+
+    @property
+    def common_dir(self) -> Path:
+        """The repository's shared Git folder."""
+        ...
+
+    @property
+    def checkout(self) -> Path | None:
+        """Top folder of the worktree it was opened at; None when opened at a bare Git folder."""
+        ...
+
+    @property
+    def bare(self) -> bool:
+        """Whether the repository has no main worktree."""
+        ...
+
+    def head(self) -> Head:
+        """HEAD of the checkout it was opened at."""
+        ...
+
+    def list_worktrees(self) -> Sequence[Worktree]:
+        """Every worktree on record, broken ones too, main first."""
+        ...
+
+    def find_commit(self, spec: str) -> str | None:
+        """The commit a commit-ish names, annotated tags peeled; None when there is none. `-x` is never an option."""
+        ...
+
+    def find_branch(self, name: str) -> str | None:
+        """The commit of a local branch; None when there is none."""
+        ...
+
+    def list_branches(self) -> Sequence[str]:
+        """Local branches, sorted."""
+        ...
+
+    def find_upstream(self, branch: str) -> str | None:
+        """The commit of the branch's configured upstream; None when not configured or gone."""
+        ...
+
+    def is_branch_name(self, name: str) -> bool:
+        """Whether Git takes this as a new branch's name (`git check-ref-format --branch`, without `@{-1}`)."""
+        ...
+
+    def is_ancestor(self, older: str, newer: str) -> bool:
+        """Whether commit `older` is reachable from `newer` (or the same)."""
+        ...
+
+    def count_ahead_behind(self, ours: str, theirs: str) -> tuple[int, int]:
+        """Commits only in `ours`, and only in `theirs`."""
+        ...
+
+    def status(self, *, ignored: bool = False) -> Status:
+        """State of the checkout it was opened at, as `git status` has it."""
+        ...
+
+    def add_worktree(self, addition: Addition) -> None:
+        """Add a worktree as `git worktree add` does: filters, encodings, hooks, sparse cone; no upstream is set.
+
+        The caller holds the repository's lock and has checked branch and target. All or nothing: when it fails, the
+        folder, the admin entry and a new branch are gone again.
+
+        Raises:
+            ToolFailed: reason `git_failed` with Git's own first line, `unsupported` with what is missing, `disk_full`.
+        """
+        ...
+
+    def remove_admin(self, worktree: Worktree) -> None:
+        """Forget one linked worktree whose folder is gone already: its admin entry only, nobody else's."""
+        ...
+
+    def lock_worktree(self, worktree: Worktree, reason: str) -> None:
+        """Lock a linked worktree. Raises `ToolFailed` with reason `locked` when it is locked already."""
+        ...
+
+    def unlock_worktree(self, worktree: Worktree) -> None:
+        """Unlock a linked worktree; no error when it was not locked."""
+        ...
+
+    def delete_branch(self, name: str, expected: str, *, force: bool = False) -> BranchDeletion:
+        """Delete a local branch as `git branch -d` does, only while it still points at `expected`.
+
+        Merged means: reachable from its upstream if it has one, else from HEAD of the checkout this was opened at.
+        A branch that any worktree has checked out, or holds in a rebase or bisect, is kept. `force` skips the merged
+        test and nothing else.
+        """
+        ...
+
+    def create_branch(self, name: str, commit: str) -> None:
+        """Make a local branch at a commit, without upstream. Raises `ToolFailed` `branch_exists` when there is one."""
+        ...

@@ -1,0 +1,1 @@
+"""Processes: the only spawner, and what keeps, reads and ends what it started."""

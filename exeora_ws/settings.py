@@ -1,0 +1,207 @@
+"""Where things are stored, and what the user has set (contract, section 12).
+
+The only I/O here is reading and writing `config.json`.
+"""
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import platformdirs
+
+from exeora_ws.errors import InvalidArguments, ToolFailed
+from exeora_ws.storage import make_private_folder, replace_file
+
+APP = "exeora"
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """The folders and files of one user. All absolute; none need exist yet."""
+
+    config_file: Path
+    data: Path
+    runtime: Path
+
+    @property
+    def mcp_file(self) -> Path:
+        """The upstream servers, beside `config.json`."""
+        return self.config_file.with_name("mcp.json")
+
+    @property
+    def database(self) -> Path:
+        """Registry, audit and live processes."""
+        return self.data / "exeora.db"
+
+    @property
+    def inventory(self) -> Path:
+        """The plain-text copy of the registry that the hot commands read."""
+        return self.data / "inventory.txt"
+
+    @property
+    def locks(self) -> Path:
+        """Lock files, never deleted."""
+        return self.data / "locks"
+
+    @property
+    def log(self) -> Path:
+        """Where a bug leaves its traceback."""
+        return self.data / "exeora.log"
+
+    @property
+    def default_managed_root(self) -> Path:
+        """Where created workspaces live unless configured otherwise."""
+        return self.data / "workspaces"
+
+
+def find_places(environ: Mapping[str, str] | None = None) -> Places:
+    """Work out the places from `EXEORA_CONFIG_PATH`, `EXEORA_DATA_DIR` and the platform's own rules."""
+    env = os.environ if environ is None else environ
+    config = env.get("EXEORA_CONFIG_PATH")
+    data = env.get("EXEORA_DATA_DIR")
+    return Places(
+        config_file=_absolute(config) if config else platformdirs.user_config_path(APP) / "config.json",
+        data=_absolute(data) if data else platformdirs.user_data_path(APP),
+        runtime=platformdirs.user_runtime_path(APP) if not data else _absolute(data) / "run",
+    )
+
+
+def _absolute(text: str) -> Path:
+    return Path(os.path.abspath(os.path.expanduser(text)))
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """One setting: its dotted name in `config.json` and how it reads on the command line."""
+
+    name: str
+    typed: str
+    kind: type
+    meaning: str
+
+
+KEYS: tuple[Key, ...] = (
+    Key("worktreeRoot", "worktree-root", str, "the managed root: where created workspaces live"),
+    Key("mcp.nameBudget", "mcp.name-budget", int, "longest published name of an upstream tool, in characters"),
+    Key(
+        "toolsMayEditPolicy",
+        "tools-may-edit-policy",
+        bool,
+        "let tools write exeora.toml, which holds a project's policy",
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What `config.json` says, as read; absent keys take their defaults here."""
+
+    document: Mapping[str, Any]
+
+    def managed_root(self, places: Places, environ: Mapping[str, str] | None = None) -> Path:
+        """Give the managed root: `EXEORA_WORKTREE_ROOT`, else `worktreeRoot`, else `workspaces/` in the data folder."""
+        env = os.environ if environ is None else environ
+        chosen = env.get("EXEORA_WORKTREE_ROOT") or self.document.get("worktreeRoot")
+        return _absolute(chosen) if chosen else places.default_managed_root
+
+    @property
+    def tools_may_edit_policy(self) -> bool:
+        """Whether a tool may write `exeora.toml`."""
+        return bool(self.document.get("toolsMayEditPolicy", False))
+
+    def project_policy(self, slug: str) -> Mapping[str, Any]:
+        """Give the user's own policy for a project, by slug; empty when there is none."""
+        policies = self.document.get("policies", {})
+        found = policies.get(slug, {}) if isinstance(policies, dict) else {}
+        return found if isinstance(found, dict) else {}
+
+
+def load_settings(places: Places) -> Settings:
+    """Read `config.json`; a missing file is an empty one.
+
+    Raises:
+        ToolFailed: reason `config_invalid`, naming the line, when it is not a JSON object.
+    """
+    try:
+        text = places.config_file.read_text("utf-8")
+    except FileNotFoundError:
+        return Settings({})
+    except (OSError, UnicodeDecodeError) as error:
+        raise ToolFailed(f"config.json cannot be read: {error.__class__.__name__}", reason="config_invalid") from error
+    try:
+        document = json.loads(text)
+    except ValueError as error:
+        line = getattr(error, "lineno", 1)
+        raise ToolFailed(f"config.json, line {line}: not valid JSON", reason="config_invalid") from error
+    if not isinstance(document, dict):
+        raise ToolFailed("config.json, line 1: expected an object", reason="config_invalid")
+    return Settings(document)
+
+
+def find_key(typed: str) -> Key:
+    """Find a setting by its dotted name or by its name on the command line.
+
+    Raises:
+        InvalidArguments: there is no such setting; the hint lists them.
+    """
+    for key in KEYS:
+        if typed in (key.name, key.typed):
+            return key
+    raise InvalidArguments(
+        f"there is no setting {typed!r}",
+        reason="unknown_setting",
+        hint="settings: " + ", ".join(k.typed for k in KEYS),
+    )
+
+
+def parse_value(key: Key, text: str) -> str | int | bool:
+    """Read a setting's value as typed.
+
+    Raises:
+        InvalidArguments: not of the setting's type.
+    """
+    if key.kind is bool:
+        if text.lower() in ("true", "yes", "on", "1"):
+            return True
+        if text.lower() in ("false", "no", "off", "0"):
+            return False
+        raise InvalidArguments(f"{key.typed}: expected true or false", reason="invalid_setting")
+    if key.kind is int:
+        if text.isdecimal() and int(text) > 0:
+            return int(text)
+        raise InvalidArguments(f"{key.typed}: expected a positive number", reason="invalid_setting")
+    if key.name == "worktreeRoot":
+        return str(_absolute(text))
+    return text
+
+
+def get_value(settings: Settings, key: Key) -> Any:
+    """Give what is set for a key, or None."""
+    found: Any = settings.document
+    for part in key.name.split("."):
+        if not isinstance(found, dict) or part not in found:
+            return None
+        found = found[part]
+    return found
+
+
+def store_value(places: Places, key: Key, value: str | int | bool | None) -> None:
+    """Set a key in `config.json`, or take it out with None; every other key stays.
+
+    Raises:
+        ToolFailed: reason `config_invalid`, when the present file cannot be read: it is not overwritten.
+    """
+    document: dict[str, Any] = json.loads(json.dumps(load_settings(places).document))
+    *parents, last = key.name.split(".")
+    folder = document
+    for part in parents:
+        folder = folder.setdefault(part, {})
+    if value is None:
+        folder.pop(last, None)
+    else:
+        folder[last] = value
+    make_private_folder(places.config_file.parent)
+    replace_file(places.config_file, (json.dumps(document, indent=2, ensure_ascii=False) + "\n").encode())

@@ -1,0 +1,51 @@
+"""Our own files: private folders, and a replacement that is whole or not there (project files are `files/`)."""
+
+import os
+import secrets
+from contextlib import suppress
+from pathlib import Path
+
+
+def make_private_folder(path: Path) -> Path:
+    """Make `path` and its missing parents; what is made is 0700. Gives `path`."""
+    if not path.is_dir():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.mkdir(mode=0o700, exist_ok=True)
+    return path
+
+
+def replace_file(path: Path, data: bytes, *, mode: int = 0o600, durable: bool = True) -> None:
+    """Write `data` to a temporary file beside `path` and rename it over: a reader sees the old or the new bytes.
+
+    Args:
+        path: the file; its folder must exist.
+        data: everything it shall hold.
+        mode: permission bits of the new file.
+        durable: flush file and folder to the disk first, for what cannot be made again.
+
+    Raises:
+        OSError: as the kernel says; the old file is untouched then.
+    """
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, mode)
+    try:
+        with os.fdopen(descriptor, "wb") as stream:
+            stream.write(data)
+            stream.flush()
+            if durable:
+                os.fsync(descriptor)
+        os.replace(temporary, path)
+    except BaseException:
+        with suppress(FileNotFoundError):
+            os.unlink(temporary)
+        raise
+    if durable:
+        _sync_folder(path.parent)
+
+
+def _sync_folder(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,187 @@
+"""What a tool is: a value from which schemas, help, docs and tests derive. Imports no MCP."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from functools import cached_property
+from typing import Any, ClassVar, Generic, TypeVar
+
+import msgspec
+
+from exeora_ws.cancellation import Cancellation, Progress
+from exeora_ws.workspaces.place import Place
+
+
+class Arguments(msgspec.Struct, rename="camel", forbid_unknown_fields=True, frozen=True, kw_only=True):
+    """Base of every tool's arguments: camelCase outside, unknown fields refused, no coercion.
+
+    A subclass repeats `frozen=True`: type checkers do not inherit it.
+    """
+
+
+class Result(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
+    """Base of every tool's result: camelCase outside; `UNSET` is an absent key, None is null."""
+
+
+class NoArguments(Arguments, frozen=True):
+    """For tools that take none."""
+
+
+class Routing(Enum):
+    """Whether the call names a workspace (contract, section 2)."""
+
+    NONE = "none"
+    OPTIONAL = "optional"
+    REQUIRED = "required"
+
+
+class Needs(Enum):
+    """How much of the named workspace must be there for the tool to act."""
+
+    NOTHING = "nothing"
+    """No place at all: the tool is answered without project or workspace."""
+    PROJECT = "project"
+    """A project; no workspace is looked at."""
+    RECORD = "record"
+    """A registered workspace; its folder may be gone."""
+    REPOSITORY = "repository"
+    """A registered workspace with its repository; a bare main will do."""
+    CHECKOUT = "checkout"
+    """A workspace whose files are there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hints:
+    """MCP's tool annotations, all four, always said."""
+
+    read_only: bool
+    destructive: bool
+    idempotent: bool
+    open_world: bool
+
+    def to_dict(self) -> dict[str, bool]:
+        """Give them under MCP's names."""
+        return {
+            "readOnlyHint": self.read_only,
+            "destructiveHint": self.destructive,
+            "idempotentHint": self.idempotent,
+            "openWorldHint": self.open_world,
+        }
+
+
+READS = Hints(read_only=True, destructive=False, idempotent=True, open_world=False)
+"""The hints of a tool that changes nothing."""
+
+A = TypeVar("A", bound=Arguments)
+R = TypeVar("R", bound=Result)
+S = TypeVar("S")
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Generic[A, S]):
+    """What a tool's function is given: where to act, its typed arguments, and the caller's patience.
+
+    `services` is the core (`tools/services.py`); a tool takes from it what it needs.
+    """
+
+    place: Place | None
+    arguments: A
+    services: S
+    cancellation: Cancellation
+    progress: Progress
+    session: str
+    """Names the conversation, for what lives as long as it does (snapshots, processes)."""
+
+    def require_place(self) -> Place:
+        """Give the place; every tool that needs one is only called with one."""
+        if self.place is None:
+            raise AssertionError("a tool without a place asked for one")
+        return self.place
+
+
+@dataclass(frozen=True)
+class Tool(Generic[A, R, S]):
+    """One tool.
+
+    Args:
+        name: as MCP publishes it, snake_case.
+        title: two or three words for a menu.
+        description: tells an agent what it does and when to use it.
+        arguments: the argument Struct; its field descriptions become the schema's.
+        result: the result Struct.
+        hints: MCP annotations.
+        routing: whether a call names a workspace.
+        needs: how much of that workspace must be there.
+        function: does it; returns a result or raises an `ExeoraError`.
+        reasons: the machine-readable reasons its errors may carry, with what each means.
+        command: gives the command line to be judged by policy, for tools that run one.
+    """
+
+    name: str
+    title: str
+    description: str
+    arguments: type[A]
+    result: type[R]
+    hints: Hints
+    routing: Routing
+    needs: Needs
+    function: Callable[[Call[A, S]], R]
+    reasons: Mapping[str, str]
+    command: Callable[[A], str] | None = None
+
+    ROUTING_FIELD: ClassVar[str] = "workspace"
+    PROJECT_FIELD: ClassVar[str] = "project"
+
+    @cached_property
+    def arguments_schema(self) -> dict[str, Any]:
+        """JSON schema of the tool's own arguments, without routing fields."""
+        return _schema(self.arguments)
+
+    @cached_property
+    def output_schema(self) -> dict[str, Any]:
+        """JSON schema of the result object."""
+        return _schema(self.result)
+
+    def input_schema(self, *, account: bool) -> dict[str, Any]:
+        """Give the schema as published: the arguments, `workspace` where a call names one, `project` on an account."""
+        schema = dict(self.arguments_schema)
+        properties = dict(schema.get("properties", {}))
+        required = list(schema.get("required", []))
+        if self.routing is not Routing.NONE:
+            properties[self.ROUTING_FIELD] = {"type": "string", "description": _workspace_text(self)}
+            if self.routing is Routing.REQUIRED:
+                required.append(self.ROUTING_FIELD)
+        if account and self.needs is not Needs.NOTHING:
+            properties[self.PROJECT_FIELD] = {"type": "string", "description": _PROJECT_TEXT}
+        schema["properties"] = properties
+        if required:
+            schema["required"] = required
+        return schema
+
+
+_PROJECT_TEXT = "The project's slug or id. Required as soon as the connection reaches more than one project."
+
+
+def _workspace_text(tool: Tool[Any, Any, Any]) -> str:
+    if tool.name == "create_workspace":
+        return "Slug or id of the workspace to start from. Omitted or `main`: the project root."
+    if tool.routing is Routing.REQUIRED:
+        return "Slug or id of the workspace to act on. Never `main`."
+    return (
+        "Slug or id of the workspace to act in. Omitted or `main`: the project root. "
+        "One that does not resolve is an error."
+    )
+
+
+def _schema(struct: type[msgspec.Struct]) -> dict[str, Any]:
+    (top,), components = msgspec.json.schema_components([struct], ref_template="#/$defs/{name}")
+    name = top["$ref"].rsplit("/", 1)[1]
+    schema: dict[str, Any] = dict(components.pop(name))
+    schema.pop("title", None)
+    schema.pop("description", None)
+    schema.setdefault("properties", {})
+    for component in components.values():
+        component.pop("title", None)
+    if components:
+        schema["$defs"] = components
+    return schema

@@ -1,0 +1,1 @@
+"""Workspaces: the registry, how a selector becomes a place, and what makes, connects and removes them."""
