@@ -1,0 +1,18 @@
+"""What a tool's function may ask for: the core, wired once in `app.py`."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from exeora_ws.settings import Places, Settings
+
+
+@dataclass(frozen=True)
+class Services:
+    """The rooms of the core, as one value."""
+
+    places: Places
+    home: Path
+    """The user's home folder: `~/.agents` is read from here."""
+    settings: Callable[[], Settings]
+    """Gives the settings as they are now."""
