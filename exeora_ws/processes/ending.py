@@ -3,11 +3,9 @@
 `Ending` decides, one `advance` at a time, and never waits: a loop drives many of them, `end_tree` drives one.
 """
 
-import os
 import signal
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterable
 
 from exeora_ws.limits import KILL_GRACE_MS
 from exeora_ws.processes.table import Entry, Identity
@@ -28,13 +26,19 @@ class Ending:
         tree: what to end.
         grace: seconds between TERM and KILL; 0 kills at once.
         clock: monotonic seconds.
+        found: the members, when somebody has just looked.
     """
 
     def __init__(
-        self, tree: Tree, *, grace: float = GRACE_SECONDS, clock: Callable[[], float] = time.monotonic
+        self,
+        tree: Tree,
+        *,
+        grace: float = GRACE_SECONDS,
+        clock: Callable[[], float] = time.monotonic,
+        found: list[Entry] | None = None,
     ) -> None:
         self.tree = tree
-        self.found: list[Entry] | None = None
+        self.found = found
         """What ran at the first look, before any signal; None until then."""
         self.survivors: list[Entry] = []
         """What could not be killed, once `advance` has given None."""
@@ -92,15 +96,16 @@ def _force(tree: Tree) -> None:
 
 def end_tree(tree: Tree, *, grace: float = GRACE_SECONDS) -> Ending:
     """End a tree and wait for it: at most `grace` and 5 s; what it found and what survived is in the answer."""
-    ending = Ending(tree, grace=grace)
-    while (pause := ending.advance()) is not None:
-        time.sleep(pause)
+    (ending,) = end_trees([tree], grace=grace)
     return ending
 
 
-def has_children() -> bool:
-    """Whether this process has any child at all, running or ended. Takes nobody's exit code."""
-    with suppress(ChildProcessError):
-        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-        return True
-    return False
+def end_trees(trees: Iterable[Tree], *, grace: float = GRACE_SECONDS) -> list[Ending]:
+    """End several trees side by side and wait for all."""
+    endings = [Ending(tree, grace=grace) for tree in trees]
+    under_way = endings
+    while under_way:
+        pauses = [(ending, ending.advance()) for ending in under_way]
+        under_way = [ending for ending, pause in pauses if pause is not None]
+        time.sleep(min((pause for _, pause in pauses if pause is not None), default=0))
+    return endings

@@ -9,8 +9,8 @@ from types import TracebackType
 from typing import IO, Self
 
 from exeora_ws.errors import ToolTimeout
-from exeora_ws.processes.ending import end_tree, has_children
-from exeora_ws.processes.spawn import DEVNULL, PIPE, Child, spawn
+from exeora_ws.processes.ending import end_tree
+from exeora_ws.processes.spawn import DEVNULL, PIPE, Child, may_have_left, spawn
 
 STDERR_TAIL_BYTES = 16_384
 _BLOCK_BYTES = 65_536
@@ -75,7 +75,7 @@ class PipedChild:
 
     def kill(self, grace: float = 0.0) -> None:
         """End the whole tree: at once, or with `grace` seconds after TERM. Does nothing to one that has ended."""
-        if self.poll() is None or has_children():
+        if self.poll() is None or may_have_left():
             end_tree(self._child.tree, grace=grace)
             self.poll()
 

@@ -14,6 +14,7 @@ import secrets
 import signal
 import subprocess
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from typing import IO
 
@@ -25,7 +26,13 @@ DEVNULL = subprocess.DEVNULL
 PIPE = subprocess.PIPE
 STDOUT = subprocess.STDOUT
 
+direct_children: set[int] = set()
+"""Pids of what this process started itself and has not collected: never reaped as an orphan."""
+
 _PR_SET_CHILD_SUBREAPER = 36
+_E2BIG = 7
+_UNTAGGED = "-"
+"""The tag of this process itself, when no command started it."""
 
 
 class Child:
@@ -33,6 +40,7 @@ class Child:
 
     def __init__(self, popen: "subprocess.Popen[bytes]", tree: Tree) -> None:
         self._popen = popen
+        direct_children.add(popen.pid)
         self.tree = tree
         self.pid = popen.pid
 
@@ -53,15 +61,26 @@ class Child:
 
     def poll(self) -> int | None:
         """Give the exit code, -N after signal N, None while it runs."""
-        return self._popen.poll()
+        code = self._popen.poll()
+        if code is not None:
+            direct_children.discard(self.pid)
+        return code
 
     def open_exit_descriptor(self) -> int | None:
         """Open a descriptor that becomes readable when it ends; None where the system has no such thing."""
-        return os.pidfd_open(self.pid) if hasattr(os, "pidfd_open") else None
+        with suppress(OSError):
+            return os.pidfd_open(self.pid) if hasattr(os, "pidfd_open") else None
+        return None
 
     def wait(self) -> int:
         """Wait for its end, however long."""
-        return self._popen.wait()
+        code = self._popen.wait()
+        direct_children.discard(self.pid)
+        return code
+
+    def give_up(self) -> None:
+        """Stop expecting its end: it could not be killed."""
+        direct_children.discard(self.pid)
 
     def close_pipes(self) -> None:
         """Close our ends of its pipes."""
@@ -103,6 +122,8 @@ def spawn(
         InvalidArguments: a NUL or a lone surrogate in an argument.
     """
     adopt_orphans()
+    # What others start (git's background helpers) inherits this, and is thus never taken for a command's orphan.
+    os.environ.setdefault(TAG_VARIABLE, _UNTAGGED)
     tag = secrets.token_hex(8)
     try:
         popen = subprocess.Popen(
@@ -118,7 +139,7 @@ def spawn(
         )
     except (OSError, ValueError) as error:
         raise _translate(error, argv) from error
-    return Child(popen, Tree(require_entry(popen.pid).identity, tag, stray))
+    return Child(popen, Tree(require_entry(popen.pid).identity, tag, own_session, stray))
 
 
 @cache
@@ -133,7 +154,8 @@ def get_server_tag() -> str:
 
 def join_tags(inherited: str | None, tag: str) -> str:
     """Give a child's tag: what we were tagged with ourselves, this process, the command."""
-    return ":".join(filter(None, (inherited, get_server_tag(), tag)))
+    words = (inherited or "").split(":")
+    return ":".join(word for word in (*words, get_server_tag(), tag) if word not in ("", _UNTAGGED))
 
 
 @cache
@@ -144,6 +166,19 @@ def _adopt_orphans(_pid: int) -> bool:
 def adopt_orphans() -> bool:
     """Become child-subreaper, once; False where the system has none."""
     return LINUX and _adopt_orphans(os.getpid())
+
+
+def may_have_left() -> bool:
+    """Whether a command that ended, and was polled, can have left anything running: cheap, and often a plain no.
+
+    All that it could have left has fallen to us, so without a child there is nothing to look for.
+    """
+    if not adopt_orphans():
+        return True
+    with suppress(ChildProcessError):
+        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        return True
+    return False
 
 
 def _translate(error: OSError | ValueError, argv: Sequence[str]) -> ExeoraError:
@@ -161,9 +196,6 @@ def _translate(error: OSError | ValueError, argv: Sequence[str]) -> ExeoraError:
             "the command is longer than the system takes", reason="command_too_long", hint="put it into a script file"
         )
     return ToolFailed(f"{program!r} cannot be started: {error.strerror}", reason="not_started")
-
-
-_E2BIG = 7
 
 
 def name_signal(number: int) -> str:

@@ -67,16 +67,15 @@ def load_table() -> dict[int, Entry]:
     return {entry.pid: entry for pid in _pids() if (entry := find_entry(pid)) is not None}
 
 
-def find_tags(pid: int) -> str | None:
-    """Give the `EXEORA_TAG` a process was started with: "" when it has none, None when it cannot be told."""
+def find_variable(pid: int, name: str) -> str | None:
+    """Give a variable a process was started with: "" when it has none, None when it cannot be told."""
     if not LINUX:
-        return _find_tags_with_psutil(pid)
-    marker = b"\0" + TAG_VARIABLE.encode() + b"="
+        return _find_variable_with_psutil(pid, name)
     data = _read_proc(pid, "environ")
     if data is None:
         return None
-    _, found, rest = (b"\0" + data).partition(marker)
-    return rest.partition(b"\0")[0].decode("ascii", "replace") if found else ""
+    _, _, rest = (b"\0" + data).partition(b"\0" + name.encode() + b"=")
+    return rest.partition(b"\0")[0].decode("utf-8", "replace")
 
 
 def find_program(pid: int) -> str:
@@ -101,6 +100,14 @@ def load_boot_id() -> str:
     import psutil  # noqa: PLC0415 - only where /proc is not
 
     return str(int(psutil.boot_time()))
+
+
+@cache
+def load_pid_namespace() -> str:
+    """Name the set of pids that this process sees: those of a container mean other processes than ours."""
+    with suppress(OSError):
+        return os.readlink("/proc/self/ns/pid")
+    return ""
 
 
 def _pids() -> Iterator[int]:
@@ -161,10 +168,10 @@ def _find_with_psutil(pid: int) -> Entry | None:
         return None
 
 
-def _find_tags_with_psutil(pid: int) -> str | None:
+def _find_variable_with_psutil(pid: int, name: str) -> str | None:
     import psutil  # noqa: PLC0415 - only where /proc is not
 
     try:
-        return str(psutil.Process(pid).environ().get(TAG_VARIABLE, ""))
+        return str(psutil.Process(pid).environ().get(name, ""))
     except (psutil.Error, OSError):
         return None

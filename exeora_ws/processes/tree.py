@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from exeora_ws.processes.table import Entry, Identity, find_entry, find_tags, load_table
+from exeora_ws.processes.table import TAG_VARIABLE, Entry, Identity, find_entry, find_variable, load_table
 
 Stray = Callable[[Entry], bool]
 """Says of an orphan that fell to us and carries no tag whether it must be this command's."""
@@ -27,11 +27,13 @@ class Tree:
     Args:
         root: the process we started.
         tag: the random word in its environment.
+        leads_session: whether it was started in a session of its own.
         stray: decides about orphans without a tag; None leaves them alone.
     """
 
     root: Identity
     tag: str
+    leads_session: bool = True
     stray: Stray | None = None
     known: set[Identity] = field(default_factory=set)
     """Every member seen so far, the root too; also those that have ended."""
@@ -44,8 +46,6 @@ class Tree:
         table = load_table()
         members = self._seeds(table)
         self._add_relatives(table, members)
-        for entry in members.values():
-            self.known.add(entry.identity)
         reap(entry.identity for entry in members.values() if entry.zombie and entry.identity != self.root)
         return [entry for entry in members.values() if not entry.zombie]
 
@@ -62,27 +62,31 @@ class Tree:
     def _is_marked(self, entry: Entry, table: dict[int, Entry]) -> bool:
         if entry.identity.started < self.root.started or entry.pid == os.getpid():
             return False
-        if entry.session == self.root.pid:
-            leader = table.get(self.root.pid)
-            # A leader with another start time is a later process that was given the same number.
-            return leader is None or leader.identity == self.root
+        if self.leads_session and entry.session == self.root.pid:
+            return self._owns_session(entry.session, table)
         if entry.zombie:
             return False
-        tags = find_tags(entry.pid)
+        tags = find_variable(entry.pid, TAG_VARIABLE)
         if tags:
             return self.tag in tags.split(":")
         return self.stray is not None and entry.parent == os.getpid() and self.stray(entry)
 
     def _add_relatives(self, table: dict[int, Entry], members: dict[int, Entry]) -> None:
-        """Close `members` under parentage and under sessions other than our own."""
+        """Close `members` under parentage, and under the sessions that one of them began."""
         others = [entry for pid, entry in table.items() if pid != os.getpid()]
-        # Session 0 is every session that began outside this pid namespace.
-        foreign = {0, os.getsid(0)}
         grown = -1
         while grown != len(members):
             grown = len(members)
-            sessions = {e.session for e in members.values() if not e.zombie} - foreign
+            self.known.update(entry.identity for entry in members.values())
+            sessions = {e.session for e in members.values() if self._owns_session(e.session, table)}
             members.update((e.pid, e) for e in others if e.parent in members or e.session in sessions)
+
+    def _owns_session(self, session: int, table: dict[int, Entry]) -> bool:
+        """Whether a member leads the session, or led it. A leader that is not known got the number later."""
+        leader = table.get(session)
+        if leader is not None:
+            return leader.identity in self.known
+        return any(identity.pid == session for identity in self.known)
 
 
 def send_signal(identity: Identity, number: int) -> bool:
@@ -113,6 +117,17 @@ def _send_through_descriptor(identity: Identity, number: int) -> bool:
         return False
     finally:
         os.close(descriptor)
+
+
+def send_to_group(root: Identity, number: int) -> bool:
+    """Signal the process group that a command leads, as a terminal does; False when it has gone."""
+    entry = find_entry(root.pid)
+    if entry is None or entry.identity != root or entry.group != root.pid:
+        return False
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(root.pid, number)
+        return True
+    return False
 
 
 def reap(identities: Iterable[Identity]) -> None:
