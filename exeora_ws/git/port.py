@@ -176,6 +176,10 @@ class Repository(Protocol):
         """Whether commit `older` is reachable from `newer` (or the same)."""
         ...
 
+    def is_reachable(self, commit: str) -> bool:
+        """Whether any branch, remote branch or tag still leads to a commit, so that it cannot be lost."""
+        ...
+
     def count_ahead_behind(self, ours: str, theirs: str) -> tuple[int, int]:
         """Commits only in `ours`, and only in `theirs`."""
         ...
@@ -197,6 +201,14 @@ class Repository(Protocol):
 
     def remove_admin(self, worktree: Worktree) -> None:
         """Forget one linked worktree whose folder is gone already: its admin entry only, nobody else's."""
+        ...
+
+    def save_admin(self, worktree: Worktree, into: Path) -> None:
+        """Copy what an undo needs of the admin entry (HEAD, index, logs, sparse cone, config) into a folder."""
+        ...
+
+    def revive_admin(self, saved: Path, worktree: Path) -> None:
+        """Make an admin entry again from such a copy, for a folder that stands at `worktree`, and link the two."""
         ...
 
     def lock_worktree(self, worktree: Worktree, reason: str) -> None:
