@@ -300,7 +300,8 @@ def _require_subdirectory(project: Project, workspace: Workspace) -> None:
 def undo_creation(registry: Registry, repository: Repository, operation: Unfinished) -> None:
     """Take a creation back: folder, admin entry, new branch, operation. Safe to repeat.
 
-    It touches nothing that is not its own: the folder goes only if it is the worktree that this creation made (its links say so) or is empty.
+    It touches nothing that is not its own: the folder goes only if it is the worktree that this creation made
+    (its links say so) or is empty.
     """
     facts: CreationFacts = decode_facts(operation.facts, CreationFacts)
     path = Path(facts.path)
