@@ -11,6 +11,9 @@ from exeora_ws.git.listing import RawHead, find_holder, list_worktrees, read_hea
 from exeora_ws.git.messages import translated_os_errors
 from exeora_ws.git.port import Addition, BranchDeletion, Checkout, Head, Status, Worktree
 
+SAFE_REFS = ("refs/heads/", "refs/remotes/", "refs/tags/")
+"""What keeps a commit from being lost, and is not moved by an ordinary command."""
+
 
 class Engine(ABC):
     """A `Repository` but for the primitives below it, each of which one engine has its own way to do."""
@@ -59,6 +62,10 @@ class Engine(ABC):
     @abstractmethod
     def is_ancestor(self, older: str, newer: str) -> bool:
         """Whether `older` is reachable from `newer`."""
+
+    @abstractmethod
+    def is_reachable(self, commit: str) -> bool:
+        """Whether any branch, remote branch or tag leads to `commit`."""
 
     @abstractmethod
     def count_ahead_behind(self, ours: str, theirs: str) -> tuple[int, int]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from exeora_ws.errors import ToolFailed
 from exeora_ws.git import gitfiles, refnames
 from exeora_ws.git.command import Git, decode
-from exeora_ws.git.engine import Engine, require_commit_id
+from exeora_ws.git.engine import SAFE_REFS, Engine, require_commit_id
 from exeora_ws.git.links import read_checkout
 from exeora_ws.git.listing import RawHead
 from exeora_ws.git.messages import describe_failure
@@ -74,6 +74,12 @@ class ExecutableRepository(Engine):
         """Ask `merge-base`."""
         ids = (require_commit_id(older), require_commit_id(newer))
         return self.git.read("merge-base", "--is-ancestor", *ids, ok=_NOTHING).code == 0
+
+    def is_reachable(self, commit: str) -> bool:
+        """Ask `for-each-ref` for one reference that contains it."""
+        return (
+            self.git.read("for-each-ref", "--count=1", f"--contains={require_commit_id(commit)}", *SAFE_REFS).text != ""
+        )
 
     def count_ahead_behind(self, ours: str, theirs: str) -> tuple[int, int]:
         """Ask `rev-list`."""

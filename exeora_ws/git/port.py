@@ -229,14 +229,6 @@ class Repository(Protocol):
         """
         ...
 
-    def save_admin(self, worktree: Worktree, into: Path) -> None:
-        """Copy what an undo needs of the admin entry (HEAD, index, logs, sparse cone, config) into a folder."""
-        ...
-
-    def revive_admin(self, saved: Path, worktree: Path) -> None:
-        """Make an admin entry again from such a copy, for a folder that stands at `worktree`, and link the two."""
-        ...
-
     def lock_worktree(self, worktree: Worktree, reason: str) -> None:
         """Lock a linked worktree. Raises `ToolFailed` with reason `locked` when it is locked already."""
         ...
