@@ -12,7 +12,7 @@ from typing import Any
 Message = dict[str, Any]
 
 _HUGE_EXPONENT = re.compile(rb"[0-9.][eE]\+?[0-9]{3}")
-_SURROGATE = re.compile(rb"\\\\u[dD][89a-fA-F]")
+_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 _MEMBER = re.compile(rb'"jsonrpc"\s*:')
 _ID = re.compile(rb'"id"\s*:\s*([0-9]{1,18})\s*[,}]')
 

@@ -139,7 +139,7 @@ class Peer:
             self._give_up(request_id, cancellation, withdraw=withdraw)
             if cancellation is not None:
                 cancellation.raise_if_cancelled()
-            raise ToolTimeout(f"no answer within {seconds:g} s")
+            raise ToolTimeout(f"no answer within {round(seconds, 1):g} s")
         return _read_answer(pending)
 
     def notify(self, method: str, params: Mapping[str, Any] | None = None) -> None:

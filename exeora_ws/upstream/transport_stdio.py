@@ -148,8 +148,9 @@ class StdioConnection:
             why = self._move_until_the_end()
         finally:
             self._peer.lose(ConnectionLost(why))
-            # What it started goes with it, at once.
-            self._child.kill(POLITE_SECONDS)
+            if not self._closing:
+                # What it started goes with it, at once.
+                self._child.kill(POLITE_SECONDS)
 
     def _move_until_the_end(self) -> str:
         lines = _Lines()
