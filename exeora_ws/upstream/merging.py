@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from exeora_ws.names import ProjectId
 from exeora_ws.upstream.catalog import PublishedTool
 from exeora_ws.upstream.messages import Message
 from exeora_ws.upstream.routing import PROJECT, PROJECT_SCHEMA, add_field, choose_field, take_field, walk_in_place
@@ -35,7 +36,7 @@ class AccountTool:
     project_field: str
     """The routing field: `project`, or another where a tool has one of that name itself."""
     project_required: bool
-    by_project: Mapping[str, PublishedTool]
+    by_project: Mapping[ProjectId, PublishedTool]
     """What a call means, by the id of the project it names."""
     read_only: bool
     """Whether it changes nothing in any of them."""
@@ -47,16 +48,16 @@ class AccountTool:
         return take_field(arguments, self.project_field)
 
 
-def merge_catalogs(catalogs: Mapping[str, Sequence[PublishedTool]]) -> list[AccountTool]:
+def merge_catalogs(catalogs: Mapping[ProjectId, Sequence[PublishedTool]]) -> list[AccountTool]:
     """Put the catalogs of an account's projects together, by project id; order is that of the first appearance."""
-    found: dict[str, dict[str, PublishedTool]] = {}
+    found: dict[str, dict[ProjectId, PublishedTool]] = {}
     for project, tools in catalogs.items():
         for tool in tools:
             found.setdefault(tool.name, {})[project] = tool
     return [merge_tool(by_project) for by_project in found.values()]
 
 
-def merge_tool(by_project: Mapping[str, PublishedTool]) -> AccountTool:
+def merge_tool(by_project: Mapping[ProjectId, PublishedTool]) -> AccountTool:
     """Make the account's entry of one name; `by_project` is not empty."""
     tools = list(by_project.values())
     several = len(tools) > 1

@@ -19,6 +19,7 @@ Identity = tuple[str, str]
 MIN_BUDGET = 24
 """Below this a name would be little more than its hash."""
 
+_PREFIX = "mcp__"
 _HASH_CHARACTERS = 10
 _OTHER = re.compile(r"[^A-Za-z0-9_-]")
 _WORD = re.compile(r"[A-Za-z0-9]")
@@ -37,7 +38,7 @@ def publish_names(tools: Mapping[str, Iterable[str]], *, servers: Iterable[str],
     room = max(budget, MIN_BUDGET)
     segments = _name_servers({*servers, *tools})
     plain = {
-        (server, tool): f"mcp__{segments[server]}__{sanitize(tool)}"
+        (server, tool): f"{_PREFIX}{segments[server]}__{sanitize(tool)}"
         for server, names in tools.items()
         for tool in names
     }
@@ -60,7 +61,7 @@ def _name_servers(names: Iterable[str]) -> dict[str, str]:
 
 def _reads_as_another(segment: str, name: str, taken: Iterable[str]) -> bool:
     """Whether a name could be one of another server: `a` with tool `b__c`, beside a server `a__b`."""
-    return any(len(other) > len(segment) and name.startswith(f"mcp__{other}__") for other in taken)
+    return any(len(other) > len(segment) and name.startswith(f"{_PREFIX}{other}__") for other in taken)
 
 
 def _tell_apart(plain: Mapping[K, str], marked: set[K], shorten: Callable[[K], str]) -> dict[K, str]:
@@ -76,8 +77,8 @@ def _tell_apart(plain: Mapping[K, str], marked: set[K], shorten: Callable[[K], s
 
 
 def _shorten(name: str, identity: Identity, room: int) -> str:
-    head = name[: room - _HASH_CHARACTERS - 1].rstrip("_-")
-    return f"{head}_{_hash(identity)}"
+    head = name[len(_PREFIX) : room - _HASH_CHARACTERS - 1].rstrip("_-")
+    return f"{_PREFIX}{head}_{_hash(identity)}" if head else f"{_PREFIX}{_hash(identity)}"
 
 
 def _hash(value: str | Identity) -> str:

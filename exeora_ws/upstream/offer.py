@@ -204,7 +204,7 @@ class Offer:
         """Give each server's status, for people: nothing in it is secret."""
         with self._lock:
             published = [tool.server for tool in self._catalog.tools]
-            return [_describe(s, published.count(s.entry.name)) for s in self._standings.values()]
+            return [describe_standing(s, published.count(s.entry.name)) for s in self._standings.values()]
 
     def _is_settled(self) -> bool:
         return all(standing.state is not State.STARTING for standing in self._standings.values())
@@ -229,7 +229,11 @@ class Offer:
         return self._catalog.tools != before
 
 
-def _describe(standing: Standing, published: int) -> dict[str, Any]:
+def describe_standing(standing: Standing, published: int = 0) -> dict[str, Any]:
+    """Give a server's status.
+
+    Keys: name, source, state, kind?, target?, tools?, published?, fault?, failure?, retrySeconds?
+    """
     entry = standing.entry
     status: dict[str, Any] = {"name": entry.name, "source": str(entry.source), "state": str(standing.state)}
     server = entry.server

@@ -15,6 +15,9 @@ _DATA = frozenset(("const", "enum", "default", "examples", "example"))
 """Keywords whose value is no schema: a `$ref` in there is somebody's data."""
 
 _MAPS = frozenset(("properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies"))
+_MAX_MEANING = 20
+"""References behind a reference that are compared, so that large schemas stay cheap."""
+
 _OTHER = re.compile(r"[^A-Za-z0-9_.-]")
 
 
@@ -24,6 +27,8 @@ class Definitions:
     def __init__(self) -> None:
         self.found: dict[str, Any] = {}
         self._todo: list[tuple[str, Any, Any]] = []
+        self._here: dict[tuple[int, str], str] = {}
+        """By the document that a reference stands in. Documents outlive us: the caller holds them."""
         self._names: dict[str, str] = {}
         """By a definition's whole meaning: its text and that of all it refers to."""
 
@@ -68,11 +73,17 @@ class Definitions:
         target = resolve(reference, document)
         if not isinstance(target, dict | bool):
             return None
+        here = (id(document), reference)
+        if (known := self._here.get(here)) is not None:
+            return known
         meaning = _describe_meaning(reference, document)
-        if (known := self._names.get(meaning)) is not None:
+        if meaning is not None and (known := self._names.get(meaning)) is not None:
+            self._here[here] = known
             return known
         name = self._choose_name(reference)
-        self._names[meaning] = name
+        self._here[here] = name
+        if meaning is not None:
+            self._names[meaning] = name
         # The place is taken before what stands there is looked at: a definition may refer to itself.
         self.found[name] = True
         self._todo.append((name, target, document))
@@ -105,10 +116,13 @@ def resolve(reference: str, document: Any) -> Any:
     )
 
 
-def _describe_meaning(reference: str, document: Any) -> str:
+def _describe_meaning(reference: str, document: Any) -> str | None:
+    """Give a text that two references have in common only if they mean the same; None when that is too much to tell."""
     meaning: dict[str, Any] = {}
     todo = [reference]
     while todo:
+        if len(meaning) > _MAX_MEANING:
+            return None
         current = todo.pop()
         if current not in meaning:
             meaning[current] = resolve(current, document)

@@ -80,6 +80,9 @@ class Upstreams:
         self._lock = threading.Lock()
         self._reloading = threading.RLock()
         self._offers: dict[ProjectId, Offer] = {}
+        self._merged: dict[tuple[ProjectId, ...], tuple[dict[ProjectId, tuple[PublishedTool, ...]], list[AccountTool]]]
+        self._merged = {}
+        """The last answer for each set of projects, with the catalogs it was made from."""
         self._callbacks: list[OnChange] = []
         self._changed: dict[ProjectId, float] = {}
         self._warned: dict[ProjectId, set[str]] = {}
@@ -114,7 +117,13 @@ class Upstreams:
 
     def account_tools(self, project_ids: Iterable[ProjectId]) -> list[AccountTool]:
         """Give what an account publishes that reaches these projects."""
-        return merge_catalogs({project_id: self.tools(project_id) for project_id in project_ids})
+        catalogs = {project_id: self.tools(project_id) for project_id in project_ids}
+        key = tuple(catalogs)
+        known = self._merged.get(key)
+        if known is None or any(known[0][project_id] is not tools for project_id, tools in catalogs.items()):
+            known = (catalogs, merge_catalogs(catalogs))
+            self._merged[key] = known
+        return known[1]
 
     def find(self, project_id: ProjectId, name: str) -> PublishedTool | None:
         """The published tool of that name."""

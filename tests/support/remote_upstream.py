@@ -11,6 +11,17 @@ TOOLS = [
 ]
 
 
+PLAIN_REPLIES = {
+    "error": (500, "text/plain", b"it broke"),
+    "html": (200, "text/html", b"<html>"),
+    "rpc-error": (
+        400,
+        "application/json",
+        b'{"jsonrpc": "2.0", "id": null, "error": {"code": -7, "message": "refused"}}',
+    ),
+}
+
+
 class Remote:
     """Attributes may be changed while it runs."""
 
@@ -130,15 +141,9 @@ def remote_post(remote: Remote, handler, message: dict) -> None:
 
 
 def special_call(remote: Remote, handler, message: dict) -> None:
-    if remote.mode == "error":
-        handler.reply(500, b"it broke", content_type="text/plain")
-        return
-    if remote.mode == "rpc-error":
-        error = {"jsonrpc": "2.0", "id": None, "error": {"code": -7, "message": "refused"}}
-        handler.reply(400, json.dumps(error).encode(), content_type="application/json")
-        return
-    if remote.mode == "html":
-        handler.reply(200, b"<html>", content_type="text/html")
+    if remote.mode in PLAIN_REPLIES:
+        status, kind, body = PLAIN_REPLIES[remote.mode]
+        handler.reply(status, body, content_type=kind)
         return
     handler.begin_events()
     if remote.mode == "broken":

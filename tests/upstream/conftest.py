@@ -6,9 +6,9 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-
 from exeora_ws.processes.piped import spawn_piped
 from exeora_ws.upstream.instance import Surroundings
+
 from support.remote_upstream import Remote
 from support.upstream_world import World
 

@@ -7,10 +7,10 @@ import time
 from pathlib import Path
 
 import pytest
-
 from exeora_ws.cancellation import Cancellation
 from exeora_ws.errors import Cancelled, Forbidden, InvalidArguments, ToolFailed, ToolTimeout, UnknownTool
 from exeora_ws.upstream.calls import UpstreamCall
+
 from support.upstream_world import World, call, is_running, program, text_of, until
 
 

@@ -4,6 +4,7 @@ import threading
 from pathlib import Path
 
 from exeora_ws.upstream.upstreams import Timing
+
 from support.upstream_world import World, call, program, text_of, until
 
 
@@ -42,7 +43,7 @@ def test_a_forgotten_listener_is_told_nothing_and_a_failing_one_harms_nobody(wor
 
 def test_a_server_that_cries_wolf_is_asked_ever_more_rarely(world: World):
     count = world.folder / "count"
-    upstreams, project = world.serve(
+    _upstreams, _project = world.serve(
         {"s": program("changes", "wolf", str(count))}, timing=Timing(watch=0.02, quiet=0.01)
     )
     threading.Event().wait(1.5)

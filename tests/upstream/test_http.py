@@ -4,9 +4,9 @@ import threading
 import time
 
 import pytest
-
 from exeora_ws.cancellation import Cancellation
 from exeora_ws.errors import Cancelled, ToolFailed
+
 from support.remote_upstream import Remote
 from support.upstream_world import Project, World, call, text_of, until
 
@@ -169,7 +169,7 @@ def test_one_session_serves_every_directory_and_project(world: World, remote: Re
 
 
 def test_closing_ends_the_session(world: World, remote: Remote):
-    upstreams, project = serve(world, remote)
+    upstreams, _project = serve(world, remote)
     started = time.monotonic()
     upstreams.close()
     assert time.monotonic() - started < 3

@@ -6,10 +6,10 @@ import time
 from dataclasses import replace
 
 import pytest
-
 from exeora_ws.errors import ToolFailed
 from exeora_ws.upstream.calls import UpstreamCall
 from exeora_ws.upstream.upstreams import Timing
+
 from support.upstream_world import World, call, is_running, program, text_of, until
 
 
@@ -124,7 +124,7 @@ def test_an_unknown_protocol_version_is_refused(world: World):
 
 
 def test_closing_ends_whole_trees_in_bounded_time(world: World):
-    upstreams, project = world.serve({"a": stubborn(world), "b": stubborn(world)})
+    upstreams, _project = world.serve({"a": stubborn(world), "b": stubborn(world)})
     pids = pids_of(world, lines=2)
     assert len(pids) == 8
     assert all(is_running(pid) for pid in pids)
@@ -135,7 +135,7 @@ def test_closing_ends_whole_trees_in_bounded_time(world: World):
 
 
 def test_the_children_of_a_polite_server_go_too(world: World):
-    upstreams, project = world.serve({"s": stubborn(world, "polite")})
+    upstreams, _project = world.serve({"s": stubborn(world, "polite")})
     pids = pids_of(world)
     upstreams.close()
     assert not any(is_running(pid) for pid in pids)
