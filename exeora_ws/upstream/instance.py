@@ -14,7 +14,7 @@ from typing import Any
 
 from exeora_ws import __version__
 from exeora_ws.cancellation import Cancellation
-from exeora_ws.errors import ExeoraError, ToolFailed
+from exeora_ws.errors import ExeoraError, ToolFailed, ToolTimeout
 from exeora_ws.upstream.launcher import find_launcher, find_working_directory, make_environment
 from exeora_ws.upstream.listing import Listing, list_tools
 from exeora_ws.upstream.messages import Message
@@ -169,6 +169,8 @@ class Instance:
         if isinstance(error, RemoteError):
             data |= self._describe_answer(error)
         what = self._redactor.scrub(str(error) or type(error).__name__)
+        if isinstance(error, ToolTimeout) and self._deadline is not None:
+            what = f"not through within {self._surroundings.start_seconds:g} s"
         ended = f" (exit code {data['exitCode']})" if "exitCode" in data else ""
         return ToolFailed(
             f"upstream server {self.server.name!r}: {phase}: {what}{ended}",

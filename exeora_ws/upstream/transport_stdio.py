@@ -84,8 +84,9 @@ class StdioConnection:
         self._closing = False
         self._progress_at = time.monotonic()
         self._input_closed = False
-        self._wake_read, self._wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
-        os.set_blocking(child.stdin.fileno(), False)
+        self._wake_read, self._wake_write = os.pipe()
+        for descriptor in (self._wake_read, self._wake_write, child.stdin.fileno()):
+            os.set_blocking(descriptor, False)
         self._thread = threading.Thread(target=self._run, name="upstream", daemon=True)
         self._thread.start()
 

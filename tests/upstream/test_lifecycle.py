@@ -56,7 +56,7 @@ def test_a_server_that_hangs_holds_up_nobody(world: World):
     assert upstreams.wait_until_settled(project.id, 10)
     failure = next(s for s in upstreams.status(project.id) if s["name"] == "hangs")["failure"]
     assert failure["data"] == {"server": "hangs", "phase": "initialize", "stderr": "still warming up"}
-    assert failure["message"] == "upstream server 'hangs': initialize: no answer within 1 s"
+    assert failure["message"] == "upstream server 'hangs': initialize: not through within 1 s"
 
 
 def test_a_failed_start_is_reported_once_and_tried_again(world: World, monkeypatch: pytest.MonkeyPatch):
