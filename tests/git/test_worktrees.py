@@ -383,7 +383,5 @@ class TestSavingAndReviving:
         saved = self.remove(repository, only(opened_by_git, top), tmp_path)
         (tmp_path / "files").rename(linked)
         repository.revive_admin(saved, linked)
-        assert (
-            subprocess.run(["git", "-C", linked, "status", "--porcelain"], capture_output=True, check=True).stdout
-            == b""
-        )
+        assert git(linked, "status", "--porcelain") == ""
+        assert list((top / ".git/worktrees/linked").glob("sharedindex.*"))
