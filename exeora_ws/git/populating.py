@@ -41,11 +41,13 @@ def prepare(engine: Engine, addition: Addition, undo: ExitStack) -> str:
     require_commit_id(addition.commit)
     if addition.branch is not None and addition.new_branch is not None:
         raise ToolFailed("a worktree has one branch, new or not", reason="invalid_argument")
-    if addition.branch is not None:
-        _require_branch(engine, addition.branch, addition.commit)
     with translated_os_errors("making the worktree's folder"):
-        _drop_stale_entries(engine.common_dir, addition.path)
+        stale = _find_stale_entries(engine.common_dir, addition.path)
         mode = _read_free_target(addition.path)
+        if addition.branch is not None:
+            _require_branch(engine, addition.branch, addition.commit, stale)
+        for name in stale:
+            admin.discard(engine.common_dir, name)
         _make_parents(addition.path.parent, undo)
     if addition.new_branch is not None:
         engine.create_branch(addition.new_branch, addition.commit)
@@ -54,22 +56,23 @@ def prepare(engine: Engine, addition: Addition, undo: ExitStack) -> str:
     return addition.branch or addition.new_branch or addition.commit
 
 
-def _require_branch(engine: Engine, branch: str, commit: str) -> None:
+def _require_branch(engine: Engine, branch: str, commit: str, stale: list[str]) -> None:
     present = engine.find_branch(branch)
     if present is None:
         raise ToolFailed(f"there is no branch {branch!r}", reason="branch_missing")
     if present != commit:
         raise ToolFailed(f"branch {branch!r} has moved since it was looked at", reason="branch_moved")
-    engine.refuse_held(branch)
+    engine.refuse_held(branch, but_for=stale)
 
 
-def _drop_stale_entries(common_dir: Path, path: Path) -> None:
-    """Forget the records of a worktree that was in this folder and was deleted by hand, as `add --force` would."""
-    for name in admin.find_entries_for(common_dir, path):
+def _find_stale_entries(common_dir: Path, path: Path) -> list[str]:
+    """Find the records of a worktree that was in this folder and was deleted by hand: the new one replaces it."""
+    names = admin.find_entries_for(common_dir, path)
+    for name in names:
         if find_link_fault(os.path.realpath(path), str(common_dir), name) is None:
             raise ToolFailed("there is a worktree in that folder already", reason="worktree_present")
         admin.require_unlocked(common_dir, name)
-        admin.discard(common_dir, name)
+    return names
 
 
 def _read_free_target(path: Path) -> int | None:
