@@ -18,9 +18,9 @@ def tree_of(top: Path) -> dict[str, tuple[int, bytes]]:
     found: dict[str, tuple[int, bytes]] = {}
     for path in sorted(top.rglob("*")):
         mode = path.lstat().st_mode
-        if stat.S_ISLNK(mode):
+        if stat.S_ISLNK(mode) and path.name != ".git":
             found[str(path.relative_to(top))] = (mode, os.fsencode(os.readlink(path)))
-        elif path.name != ".git" or path.parent != top:
+        elif path.relative_to(top).parts[0] != ".git":
             found[str(path.relative_to(top))] = (mode, path.read_bytes() if stat.S_ISREG(mode) else b"")
     return found
 
