@@ -1,8 +1,10 @@
 """Adding a worktree, all or nothing: what both ways of populating prepare and take back, and git's own way."""
 
 import os
+import re
 import shutil
 import stat
+import time
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -16,6 +18,8 @@ from exeora_ws.git.messages import describe_failure, find_last_line, translated_
 from exeora_ws.git.port import Addition
 
 _WORKERS = ("-c", "checkout.workers=8", "-c", "checkout.thresholdForParallelism=1")
+_HALF_WRITTEN = re.compile(rb"failed to read .*(commondir|gitdir|HEAD)")
+_PAUSES = (0.01, 0.03, 0.1, 0.3, 0.0)
 
 
 def populate(engine: Engine, git: Git, addition: Addition) -> None:
@@ -23,14 +27,25 @@ def populate(engine: Engine, git: Git, addition: Addition) -> None:
     with ExitStack() as undo:
         commitish = prepare(engine, addition, undo)
         detach = [] if addition.branch or addition.new_branch else ["--detach"]
-        target = str(addition.path)
-        # The branch is there already, so git neither guesses one nor sets an upstream.
-        output = git.populate(*_WORKERS, "worktree", "add", *detach, "--", target, commitish)
+        output = _add(git, *detach, "--", str(addition.path), commitish)
         if output.code != 0:
             raise _explain(output, addition.path)
         if addition.source is None:
             _fill_whole_tree(engine, addition.path)
         undo.pop_all()
+
+
+def _add(git: Git, *arguments: str) -> Output:
+    """Run `git worktree add`. The branch is there already, so git neither guesses one nor sets an upstream.
+
+    Git trips over a record that another git is writing at that moment, before it has made anything itself.
+    """
+    for pause in _PAUSES:
+        output = git.populate(*_WORKERS, "worktree", "add", *arguments)
+        if output.code == 0 or not _HALF_WRITTEN.search(output.err):
+            break
+        time.sleep(pause)
+    return output
 
 
 def prepare(engine: Engine, addition: Addition, undo: ExitStack) -> str:
