@@ -118,6 +118,7 @@ def _take_back(common_dir: Path, path: Path, mode: int | None) -> None:
     """Remove what a failed addition left: its files, its record, its folder unless that was there before."""
     for name in admin.find_entries_for(common_dir, path):
         _quietly(admin.discard, common_dir, name)
+    _quietly(os.rmdir, common_dir / "worktrees")
     remove_tree(path)
     if mode is not None:
         with suppress(OSError):
