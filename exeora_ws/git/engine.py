@@ -2,7 +2,7 @@
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from exeora_ws.errors import ToolFailed
@@ -180,9 +180,9 @@ class Engine(ABC):
                 raise ToolFailed(f"branch {branch!r} is gone", reason="branch_missing", data={"branch": branch})
             self.refuse_held(branch)
 
-    def refuse_held(self, branch: str) -> None:
-        """Refuse a branch that some worktree has checked out, or holds in a rebase or bisect."""
-        holder = find_holder(self.list_worktrees(), branch)
+    def refuse_held(self, branch: str, *, but_for: Collection[str] = ()) -> None:
+        """Refuse a branch that some worktree (but for these records) has checked out, or holds in an operation."""
+        holder = find_holder((w for w in self.list_worktrees() if w.admin not in but_for), branch)
         if holder is not None:
             raise ToolFailed(
                 f"branch {branch!r} is {describe_hold(holder, branch)}",

@@ -7,6 +7,7 @@ repository its checkout is wrong and its status says clean. There, each function
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack
+from pathlib import Path
 
 import pygit2
 from pygit2.enums import CheckoutStrategy, FileStatus, ObjectType, RepositoryOpenFlag
@@ -63,11 +64,27 @@ def load_status(repository: pygit2.Repository, place: Checkout, *, ignored: bool
     return Status(
         staged=matching(_STAGED),
         unstaged=matching(_UNSTAGED),
-        untracked=matching(FileStatus.WT_NEW),
+        untracked=_with_nested(place.top, matching(FileStatus.WT_NEW), matching(FileStatus.IGNORED)),
         ignored=matching(FileStatus.IGNORED),
         conflicted=matching(FileStatus.CONFLICTED),
         submodules=(),
     )
+
+
+def _with_nested(top: Path, untracked: tuple[str, ...], ignored: tuple[str, ...]) -> tuple[str, ...]:
+    """Add the nested repositories without commits, which libgit2 passes over."""
+    known = tuple(path for path in (*untracked, *ignored) if path.endswith("/"))
+    more: list[str] = []
+    for folder, folders, files in os.walk(top):
+        path = os.path.relpath(folder, top) + "/"
+        if path.startswith(known):
+            folders.clear()
+        elif path != "./" and (".git" in folders or ".git" in files):
+            folders.clear()
+            more.append(path)
+        elif ".git" in folders:
+            folders.remove(".git")
+    return tuple(sorted((*untracked, *more)))
 
 
 def refuse_beyond(repository: pygit2.Repository, place: Checkout, tree: pygit2.Tree) -> None:

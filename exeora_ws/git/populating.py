@@ -1,8 +1,10 @@
 """Adding a worktree, all or nothing: what both ways of populating prepare and take back, and git's own way."""
 
 import os
+import re
 import shutil
 import stat
+import time
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -16,6 +18,8 @@ from exeora_ws.git.messages import describe_failure, find_last_line, translated_
 from exeora_ws.git.port import Addition
 
 _WORKERS = ("-c", "checkout.workers=8", "-c", "checkout.thresholdForParallelism=1")
+_HALF_WRITTEN = re.compile(rb"failed to read .*(commondir|gitdir|HEAD)")
+_PAUSES = (0.01, 0.03, 0.1, 0.3, 0.0)
 
 
 def populate(engine: Engine, git: Git, addition: Addition) -> None:
@@ -23,14 +27,25 @@ def populate(engine: Engine, git: Git, addition: Addition) -> None:
     with ExitStack() as undo:
         commitish = prepare(engine, addition, undo)
         detach = [] if addition.branch or addition.new_branch else ["--detach"]
-        target = str(addition.path)
-        # The branch is there already, so git neither guesses one nor sets an upstream.
-        output = git.populate(*_WORKERS, "worktree", "add", *detach, "--", target, commitish)
+        output = _add(git, *detach, "--", str(addition.path), commitish)
         if output.code != 0:
             raise _explain(output, addition.path)
         if addition.source is None:
             _fill_whole_tree(engine, addition.path)
         undo.pop_all()
+
+
+def _add(git: Git, *arguments: str) -> Output:
+    """Run `git worktree add`. The branch is there already, so git neither guesses one nor sets an upstream.
+
+    Git trips over a record that another git is writing at that moment, before it has made anything itself.
+    """
+    for pause in _PAUSES:
+        output = git.populate(*_WORKERS, "worktree", "add", *arguments)
+        if output.code == 0 or not _HALF_WRITTEN.search(output.err):
+            break
+        time.sleep(pause)
+    return output
 
 
 def prepare(engine: Engine, addition: Addition, undo: ExitStack) -> str:
@@ -41,11 +56,13 @@ def prepare(engine: Engine, addition: Addition, undo: ExitStack) -> str:
     require_commit_id(addition.commit)
     if addition.branch is not None and addition.new_branch is not None:
         raise ToolFailed("a worktree has one branch, new or not", reason="invalid_argument")
-    if addition.branch is not None:
-        _require_branch(engine, addition.branch, addition.commit)
     with translated_os_errors("making the worktree's folder"):
-        _drop_stale_entries(engine.common_dir, addition.path)
+        stale = _find_stale_entries(engine.common_dir, addition.path)
         mode = _read_free_target(addition.path)
+        if addition.branch is not None:
+            _require_branch(engine, addition.branch, addition.commit, stale)
+        for name in stale:
+            admin.discard(engine.common_dir, name)
         _make_parents(addition.path.parent, undo)
     if addition.new_branch is not None:
         engine.create_branch(addition.new_branch, addition.commit)
@@ -54,22 +71,23 @@ def prepare(engine: Engine, addition: Addition, undo: ExitStack) -> str:
     return addition.branch or addition.new_branch or addition.commit
 
 
-def _require_branch(engine: Engine, branch: str, commit: str) -> None:
+def _require_branch(engine: Engine, branch: str, commit: str, stale: list[str]) -> None:
     present = engine.find_branch(branch)
     if present is None:
         raise ToolFailed(f"there is no branch {branch!r}", reason="branch_missing")
     if present != commit:
         raise ToolFailed(f"branch {branch!r} has moved since it was looked at", reason="branch_moved")
-    engine.refuse_held(branch)
+    engine.refuse_held(branch, but_for=stale)
 
 
-def _drop_stale_entries(common_dir: Path, path: Path) -> None:
-    """Forget the records of a worktree that was in this folder and was deleted by hand, as `add --force` would."""
-    for name in admin.find_entries_for(common_dir, path):
+def _find_stale_entries(common_dir: Path, path: Path) -> list[str]:
+    """Find the records of a worktree that was in this folder and was deleted by hand: the new one replaces it."""
+    names = admin.find_entries_for(common_dir, path)
+    for name in names:
         if find_link_fault(os.path.realpath(path), str(common_dir), name) is None:
             raise ToolFailed("there is a worktree in that folder already", reason="worktree_present")
         admin.require_unlocked(common_dir, name)
-        admin.discard(common_dir, name)
+    return names
 
 
 def _read_free_target(path: Path) -> int | None:
@@ -100,6 +118,7 @@ def _take_back(common_dir: Path, path: Path, mode: int | None) -> None:
     """Remove what a failed addition left: its files, its record, its folder unless that was there before."""
     for name in admin.find_entries_for(common_dir, path):
         _quietly(admin.discard, common_dir, name)
+    _quietly(os.rmdir, common_dir / "worktrees")
     remove_tree(path)
     if mode is not None:
         with suppress(OSError):
