@@ -107,16 +107,16 @@ class Supervisor:
         Raises:
             ToolFailed: reason `unknown_process`; `not_killed` when something could not be ended.
         """
-        process = self.require(process_id, owner).process
-        if process.finish is not None:
-            return Killed(killed=False, code=process.finish.code)
-        self._end([process])
-        finish = process.finish
-        if finish is None or (finish.killed and finish.leftovers):
+        running = self.require(process_id, owner)
+        if not running.live:
+            return Killed(killed=False, code=running.process.require_finish().code)
+        self._end([running.process])
+        finish = running.process.require_finish()
+        if finish.killed and finish.leftovers:
             raise ToolFailed(
                 "some of what the command started could not be ended",
                 reason="not_killed",
-                data={"pids": [leftover.pid for leftover in finish.leftovers] if finish else []},
+                data={"pids": [leftover.pid for leftover in finish.leftovers]},
             )
         return Killed(killed=finish.killed, code=finish.code)
 
