@@ -145,6 +145,10 @@ class Engine(ABC):
         with translated_os_errors("forgetting the worktree"):
             admin.remove(self.common_dir, worktree)
 
+    def discard_remains(self, folder_name: str) -> None:
+        """Delete what a removal cut short has left."""
+        admin.discard_remains(self.common_dir, folder_name)
+
     def lock_worktree(self, worktree: Worktree, reason: str) -> None:
         """Lock a linked worktree."""
         with translated_os_errors("locking the worktree"):

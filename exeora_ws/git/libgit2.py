@@ -101,6 +101,8 @@ class Libgit2Repository(Engine):
 
     def find_upstream(self, branch: str) -> str | None:
         """Look the upstream up in the configuration."""
+        if not refnames.is_branch_name(branch):
+            return None
         with translated():
             try:
                 found = self.raw.lookup_branch(branch)

@@ -215,6 +215,10 @@ class Repository(Protocol):
         """
         ...
 
+    def discard_remains(self, folder_name: str) -> None:
+        """Delete what a `remove_admin` that was killed has left of an entry for a folder of this name."""
+        ...
+
     def save_admin(self, worktree: Worktree, into: Path) -> None:
         """Copy what Git keeps about a linked worktree (HEAD, index, reflog, cone, submodules) to a new folder.
 

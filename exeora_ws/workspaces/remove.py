@@ -227,6 +227,7 @@ def settle_removal(
     for worktree in repository.list_worktrees():
         if str(worktree.path) == facts.worktree and not worktree.main:
             repository.remove_admin(worktree)
+    repository.discard_remains(Path(facts.worktree).name)
     deletion = _delete_branch(project, facts)
     _record(registry, operation, facts)
     return deletion
