@@ -7,6 +7,8 @@ from pathlib import Path
 
 from exeora_ws.database import Database
 from exeora_ws.names import WorkspaceId
+from exeora_ws.processes.records import PROCESS_MIGRATIONS, Records, reap_leftovers, stop_workspace_everywhere
+from exeora_ws.processes.supervisor import Supervisor
 from exeora_ws.settings import Places, find_places, load_settings
 from exeora_ws.tools.call import ApprovedCall, Caller, Calls, ParsedCall
 from exeora_ws.tools.catalog import CATALOG
@@ -32,19 +34,25 @@ def open_app(places: Places | None = None) -> App:
         ToolFailed: the database or `config.json` cannot be used.
     """
     where = places or find_places()
-    database = Database(where.database, {"registry": REGISTRY_MIGRATIONS})
+    database = Database(where.database, {"registry": REGISTRY_MIGRATIONS, "processes": PROCESS_MIGRATIONS})
+    supervisor = Supervisor(records=Records(database))
+
+    def stop_processes(workspace: WorkspaceId) -> Sequence[str]:
+        return [live.command for live in stop_workspace_everywhere(database, workspace)]
+
     inventory = Inventory(
-        Registry(database, where), where, lambda: load_settings(where).managed_root(where), _stop_processes
+        Registry(database, where), where, lambda: load_settings(where).managed_root(where), stop_processes
     )
     services = Services(
-        places=where, home=Path(os.path.expanduser("~")), settings=lambda: load_settings(where), inventory=inventory
+        places=where,
+        home=Path(os.path.expanduser("~")),
+        settings=lambda: load_settings(where),
+        inventory=inventory,
+        supervisor=supervisor,
     )
+    reap_leftovers(database)
     inventory.recover()
     return App(where, inventory, services, Calls(CATALOG, services, _pass))
-
-
-def _stop_processes(_workspace: WorkspaceId) -> Sequence[str]:
-    return ()
 
 
 def _pass(parsed: ParsedCall, _caller: Caller) -> ApprovedCall:
