@@ -46,7 +46,13 @@ _EXPANSION_OPERATORS = frozenset(("${", "}", ":-", "-", ":=", "=", ":?", "?", ":
 _TEST_OPERATORS = frozenset(("[", "]", "=", "==", "!=", "!"))
 _NUMBERS_ONLY = re.compile(r"\$\(\([-0-9\s+*/%()<>&|^~!?:]*\)\)\Z")
 _HEREDOC = re.compile(r"<<(-?)[ \t]*(?:([A-Za-z_]\w*)|'([A-Za-z_]\w*)'|\"([A-Za-z_]\w*)\")(?=[\s;&|<>])")
+_ONE_LINE = name_set(
+    "command declaration_command unset_command test_command file_redirect herestring_redirect redirected_statement "
+    "variable_assignment variable_assignments unary_expression binary_expression parenthesized_expression"
+)
+"""Nodes inside which a shell would not go on after a newline."""
 _BLANKS = re.compile(rb"(?:[ \t\n]|\\\n)*")
+_BLANKS_OF_ONE_LINE = re.compile(rb"(?:[ \t]|\\\n)*")
 _DISAGREE = "which not every shell reads the same way"
 
 
@@ -103,8 +109,8 @@ class _Reader:
     def _add(self, words: tuple[Word, ...], variables: tuple[str, ...] = ()) -> None:
         self.found.append(make_command(words, variables))
 
-    def _check_gap(self, start: int, end: int) -> None:
-        if not _BLANKS.fullmatch(self.source, start, end):
+    def _check_gap(self, start: int, end: int, blanks: re.Pattern[bytes] = _BLANKS) -> None:
+        if not blanks.fullmatch(self.source, start, end):
             raise Unclear("part of it is no shell syntax that this reader knows")
 
     def _walk(self, node: Node, depth: int) -> None:
@@ -122,15 +128,16 @@ class _Reader:
 
     def _walk_children(self, node: Node, depth: int) -> None:
         at = node.start_byte
+        blanks = _BLANKS_OF_ONE_LINE if node.type in _ONE_LINE else _BLANKS
         for child in node.children:
             if node.type == "concatenation" and child.start_byte != at:
                 raise Unclear("a word is joined in a way that shells do not agree about")
             if node.type not in _LOOSE:
-                self._check_gap(at, child.start_byte)
+                self._check_gap(at, child.start_byte, blanks)
             at = child.end_byte
             self._walk(child, depth + 1)
         if node.children and node.type not in _LOOSE:
-            self._check_gap(at, node.end_byte)
+            self._check_gap(at, node.end_byte, blanks)
 
     def _inspect(self, node: Node) -> None:
         """Look at the node itself: collect a command, or refuse what shells do not agree about."""
@@ -215,7 +222,8 @@ class _Reader:
 
     def _inspect_comment(self, node: Node) -> None:
         before = self.source[: node.start_byte][-1:] or b"\n"
-        if before not in b" \t\n;&|()" or b"\n" in (node.text or b""):
+        inside = node.parent.type if node.parent else ""
+        if before not in b" \t\n;&|()" or b"\n" in (node.text or b"") or inside in _ONE_LINE:
             raise Unclear("it holds a comment that this reader cannot place")
 
 

@@ -45,7 +45,11 @@ def decode_word(node: "Node") -> Word:
         case "raw_string":
             return text[1:-1] if text.startswith("'") else None
         case "string":
-            return None if _expands(node) or not text.startswith('"') else re.sub(r"\\(?:\n|([$`\"\\]))", r"\1", text[1:-1])
+            return (
+                None
+                if _expands(node) or not text.startswith('"')
+                else re.sub(r"\\(?:\n|([$`\"\\]))", r"\1", text[1:-1])
+            )
         case "word" | "number" | "variable_name" | "test_operator":
             return None if _GLOB.search(text) or _BRACES.search(text) else re.sub(r"\\(.)", r"\1", text)
         case "variable_assignment":
