@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from exeora_ws.settings import Places, Settings
+from exeora_ws.workspaces.inventory import Inventory
 
 
 @dataclass(frozen=True)
@@ -16,3 +17,4 @@ class Services:
     """The user's home folder: `~/.agents` is read from here."""
     settings: Callable[[], Settings]
     """Gives the settings as they are now."""
+    inventory: Inventory

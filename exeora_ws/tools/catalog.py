@@ -1,0 +1,12 @@
+"""The explicit list of the default toolset's tools, in the order they are published."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from exeora_ws.tools.services import Services
+from exeora_ws.tools.spec import Tool
+from exeora_ws.tools.workspaces import WORKSPACE_TOOLS
+
+TOOLS: tuple[Tool[Any, Any, Services], ...] = (*WORKSPACE_TOOLS,)
+
+CATALOG: Mapping[str, Tool[Any, Any, Services]] = {tool.name: tool for tool in TOOLS}
