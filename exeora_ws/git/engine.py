@@ -7,6 +7,7 @@ from pathlib import Path
 
 from exeora_ws.errors import ToolFailed
 from exeora_ws.git import admin, refnames
+from exeora_ws.git.links import read_checkout
 from exeora_ws.git.listing import RawHead, find_holder, list_worktrees, read_head_file
 from exeora_ws.git.messages import translated_os_errors
 from exeora_ws.git.port import Addition, BranchDeletion, Checkout, Head, Status, Worktree
@@ -179,6 +180,13 @@ class Engine(ABC):
             if self.find_branch(branch) is None:
                 raise ToolFailed(f"branch {branch!r} is gone", reason="branch_missing", data={"branch": branch})
             self.refuse_held(branch)
+
+    def require_source(self, source: Path) -> Checkout:
+        """Read the checkout that an addition starts from; it must be one of this repository."""
+        found = read_checkout(os.path.realpath(source))
+        if found is None or found.common_dir != self.common_dir or found.top is None:
+            raise ToolFailed("the source is no checkout of this repository", reason="not_a_repository")
+        return found
 
     def refuse_held(self, branch: str, *, but_for: Collection[str] = ()) -> None:
         """Refuse a branch that some worktree (but for these records) has checked out, or holds in an operation."""
