@@ -3,7 +3,10 @@
 from pathlib import Path
 
 import pytest
+from exeora_ws.cancellation import Cancellation
+from exeora_ws.files.editing import Keeping
 from exeora_ws.files.reach import Reach
+from exeora_ws.files.snapshots import Snapshots
 
 
 @pytest.fixture
@@ -18,3 +21,10 @@ def top(tmp_path: Path) -> Path:
 def reach(top: Path, home: Path) -> Reach:
     """What paths mean in that root."""
     return Reach(top, home)
+
+
+@pytest.fixture
+def keeping(tmp_path: Path) -> Keeping:
+    """Locks and snapshots of one session, outside the root."""
+    data = tmp_path / "data"
+    return Keeping(data / "locks", Snapshots(data / "snapshots"), "session-1", Cancellation())
