@@ -221,6 +221,16 @@ class Root(Held):
         self.shown = shown
         self.writable = writable
 
+    @classmethod
+    def below(cls, spot: Spot) -> Self:
+        """Make a root of the folder at a spot, which nothing reached through it can leave either."""
+        inner = cls.__new__(cls)
+        Held.__init__(inner, spot.open_folder())
+        inner.path = spot.root.path.joinpath(*spot.real)
+        inner.shown = spot.shown
+        inner.writable = False
+        return inner
+
     def show(self, parts: tuple[str, ...]) -> str:
         """Name a path below this root as callers know it."""
         below = show("/".join(parts))
