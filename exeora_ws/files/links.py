@@ -4,25 +4,23 @@ import os
 from collections.abc import Iterator
 
 from exeora_ws.errors import ExeoraError
-from exeora_ws.files.root import Root, Spot
+from exeora_ws.files.root import Root
 from exeora_ws.files.tree import Tree, sort_key
 
 _SKIPPED = frozenset({".git", "node_modules"})
 
 
-def find_links(spot: Spot, tree: Tree, holding: set[str], cutoff: bytes | None) -> list[str]:
+def find_links(root: Root, tree: Tree, holding: set[str], cutoff: bytes | None) -> list[str]:
     """Find the links below a folder that are not ignored, as paths relative to it.
 
     Args:
-        spot: the folder.
+        root: the folder.
         tree: asked about links, and about folders not in `holding`.
         holding: folders known to hold listed files, so not ignored.
         cutoff: sort key past which nothing is wanted.
     """
     known = {above for path in holding for above in _climb(path)}
-    walk = _Walk(tree, known, cutoff)
-    with Root.below(spot) as root:
-        return list(walk.find(root, ""))
+    return list(_Walk(tree, known, cutoff).find(root, ""))
 
 
 def _climb(path: str) -> Iterator[str]:

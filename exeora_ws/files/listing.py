@@ -83,11 +83,12 @@ def list_tree(
     if not spot.is_folder:
         return _list_one(spot, glob)
     tree = Tree(spot, ripgrep, patience, glob)
-    files, more = tree.find_files(limit)
-    cutoff = sort_key(files[-1]) if more else None
-    links = find_links(spot, tree, {os.path.dirname(path) for path in files}, cutoff)
-    chosen = sorted((*files, *(link for link in links if tree.is_chosen(link))), key=sort_key)
-    entries = tuple(_stat_all(spot, chosen[:limit]))
+    with Root.below(spot) as root:  # the folder as it is now, whatever takes its name meanwhile
+        files, more = tree.find_files(limit)
+        cutoff = sort_key(files[-1]) if more else None
+        links = find_links(root, tree, {os.path.dirname(path) for path in files}, cutoff)
+        chosen = sorted((*files, *filter(tree.is_chosen, links)), key=sort_key)
+        entries = tuple(_stat_all(root, spot.shown, chosen[:limit]))
     return Listing(spot.shown, entries, truncated=more or len(chosen) > limit)
 
 
@@ -103,23 +104,22 @@ def _make_entry(path: str, found: os.stat_result) -> Entry:
     return Entry(path, kind, found.st_size if kind == "file" else None)
 
 
-def _stat_all(spot: Spot, paths: Iterable[str]) -> Iterator[Entry]:
+def _stat_all(root: Root, shown: str, paths: Iterable[str]) -> Iterator[Entry]:
     """Look at each path inside the root; what has gone meanwhile, or is reached through a link now, is left out."""
-    with Root.below(spot) as root:
-        last, folder = None, None
-        try:
-            for path in paths:
-                parent, _, name = path.rpartition("/")
-                if parent != last:
-                    if folder is not None:
-                        os.close(folder)
-                    folder, last = _open_folder(root, parent), parent
-                found = _lstat(name, folder) if folder is not None else None
-                if found is not None:
-                    yield _make_entry(_join(spot.shown, path), found)
-        finally:
-            if folder is not None:
-                os.close(folder)
+    last, folder = None, None
+    try:
+        for path in paths:
+            parent, _, name = path.rpartition("/")
+            if parent != last:
+                if folder is not None:
+                    os.close(folder)
+                folder, last = _open_folder(root, parent), parent
+            found = _lstat(name, folder) if folder is not None else None
+            if found is not None:
+                yield _make_entry(_join(shown, path), found)
+    finally:
+        if folder is not None:
+            os.close(folder)
 
 
 def _open_folder(root: Root, path: str) -> int | None:

@@ -136,10 +136,10 @@ class _Search:
 
     def search_tree(self, query: Sequence[str], glob: Glob | None) -> Found:
         tree = Tree(self._spot, self._ripgrep, self._patience, glob)
-        hits = self._find(query, tree)
-        if not hits.files and not hits.binary and tree.admit_ignored():
+        with Root.below(self._spot) as root:  # the folder as it is now, whatever takes its name meanwhile
             hits = self._find(query, tree)
-        with Root.below(self._spot) as root:
+            if not hits.files and not hits.binary and tree.admit_ignored():
+                hits = self._find(query, tree)
             return self._show(hits, lambda path: _open_below(root, path), self._spot.shown)
 
     def search_file(self, query: Sequence[str]) -> Found:

@@ -111,3 +111,12 @@ class Tree:
 
     def _tell(self, _line: str) -> None:
         self._patience.progress(f"listing: {self._seen} files so far")
+
+
+def _is_unicode(line: str) -> bool:
+    """Whether a rule is UTF-8: ripgrep would stop reading at one that is not."""
+    try:
+        line.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
