@@ -63,9 +63,14 @@ def derive_slug(name: str) -> Slug:
     return Slug(plain)
 
 
-def derive_distinct_slug(name: str) -> Slug:
-    """Derive the slug with a short hash of the name's exact bytes, for when the plain one belongs to another."""
-    digest = hashlib.sha256(name.encode("utf-8", "surrogateescape")).hexdigest()[:_HASH_CHARACTERS]
+def derive_distinct_slug(name: str, *, identity: str | None = None) -> Slug:
+    """Derive the slug with a short stable hash, for when the plain one belongs to another.
+
+    Args:
+        name: what the slug is to resemble.
+        identity: what tells it apart, hashed by its exact bytes; the name itself when None.
+    """
+    digest = hashlib.sha256((identity or name).encode("utf-8", "surrogateescape")).hexdigest()[:_HASH_CHARACTERS]
     head = _fold(name)[: SLUG_CHARACTERS - _HASH_CHARACTERS - 1].rstrip("-")
     return Slug(f"{head}-{digest}" if head else digest)
 

@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Protocol, Self
 
 from exeora_ws.cancellation import Cancellation, Progress, no_progress
-from exeora_ws.errors import ToolFailed, ToolTimeout
+from exeora_ws.errors import ExeoraError, ToolFailed, ToolTimeout
 from exeora_ws.files.root import Root
 from exeora_ws.limits import SEARCH_SECONDS
 
@@ -157,7 +157,9 @@ class Ripgrep:
                 stdin=stdin,
                 pass_fds=passed if file is None else [*passed, file],
             )
-        except OSError as error:
+        except ExeoraError as error:
+            if os.access(self.program, os.X_OK):
+                raise
             raise _missing() from error
 
 

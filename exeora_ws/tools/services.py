@@ -4,7 +4,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from exeora_ws.processes.supervisor import Supervisor
 from exeora_ws.settings import Places, Settings
+from exeora_ws.workspaces.inventory import Inventory
 
 
 @dataclass(frozen=True)
@@ -16,3 +18,6 @@ class Services:
     """The user's home folder: `~/.agents` is read from here."""
     settings: Callable[[], Settings]
     """Gives the settings as they are now."""
+    inventory: Inventory
+    supervisor: Supervisor
+    """Every running command of this process."""

@@ -9,7 +9,8 @@ from typing import Any, ClassVar, Generic, TypeVar
 import msgspec
 
 from exeora_ws.cancellation import Cancellation, Progress
-from exeora_ws.workspaces.place import Place
+from exeora_ws.names import ProjectId
+from exeora_ws.workspaces.place import Place, Project
 
 
 class Arguments(msgspec.Struct, rename="camel", forbid_unknown_fields=True, frozen=True, kw_only=True):
@@ -85,10 +86,13 @@ class Call(Generic[A, S]):
     """
 
     place: Place | None
+    project: Project | None
     arguments: A
     services: S
     cancellation: Cancellation
     progress: Progress
+    granted: frozenset[ProjectId] | None
+    """The projects the caller reaches; None means all."""
     session: str
     """Names the conversation, for what lives as long as it does (snapshots, processes)."""
 
@@ -97,6 +101,12 @@ class Call(Generic[A, S]):
         if self.place is None:
             raise AssertionError("a tool without a place asked for one")
         return self.place
+
+    def require_project(self) -> Project:
+        """Give the project; every tool that needs one is only called with one."""
+        if self.project is None:
+            raise AssertionError("a tool without a project asked for one")
+        return self.project
 
 
 @dataclass(frozen=True)
@@ -115,6 +125,7 @@ class Tool(Generic[A, R, S]):
         function: does it; returns a result or raises an `ExeoraError`.
         reasons: the machine-readable reasons its errors may carry, with what each means.
         command: gives the command line to be judged by policy, for tools that run one.
+        account_only: offered only where one connection may reach several projects.
     """
 
     name: str
@@ -128,6 +139,7 @@ class Tool(Generic[A, R, S]):
     function: Callable[[Call[A, S]], R]
     reasons: Mapping[str, str]
     command: Callable[[A], str] | None = None
+    account_only: bool = False
 
     ROUTING_FIELD: ClassVar[str] = "workspace"
     PROJECT_FIELD: ClassVar[str] = "project"

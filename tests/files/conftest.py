@@ -9,8 +9,7 @@ from exeora_ws.files.editing import Keeping
 from exeora_ws.files.reach import Reach
 from exeora_ws.files.ripgrep import Ripgrep, find_ripgrep
 from exeora_ws.files.snapshots import Snapshots
-
-from support.piped import spawn_piped
+from exeora_ws.processes.piped import spawn_piped
 
 
 @pytest.fixture

@@ -1,0 +1,211 @@
+"""The way of a call: route → place → parse → gate → run. Each station has its own type, so no other order type-checks.
+
+```
+RawCall ── route ─→ RoutedCall ── place ─→ PlacedCall ── parse ─→ ParsedCall ── gate ─→ ApprovedCall ── run ─→ Outcome
+           tool,                  selector                arguments                policy,                 the tool's
+           routing fields         to a place              to typed values          approval                function
+           taken off              or an error             or an error              or an error
+```
+
+`route` takes the routing fields off before the tool's own arguments are looked at, and `place` resolves them to stable
+ids before that too (contract, section 2). Every face takes this way; none has another.
+"""
+
+import logging
+import secrets
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from exeora_ws.errors import ExeoraError, InternalError, InvalidArguments, UnknownProject, UnknownTool
+from exeora_ws.names import MAIN
+from exeora_ws.policy.gate import InputRequired
+from exeora_ws.tools.gate import CallGate
+from exeora_ws.tools.services import Services
+from exeora_ws.tools.spec import Arguments, Call, Needs, Result, Routing, Tool
+from exeora_ws.tools.stations import (
+    AnyTool,
+    ApprovedCall,
+    Asking,
+    Caller,
+    Face,
+    Outcome,
+    ParsedCall,
+    PlacedCall,
+    RawCall,
+    RoutedCall,
+    Scope,
+)
+from exeora_ws.workspaces.place import Project
+
+__all__ = ["AnyTool", "Asking", "Caller", "Calls", "Face", "Outcome", "RawCall", "Scope"]
+
+log = logging.getLogger("exeora")
+
+
+class Calls:
+    """The way, with the catalog and the core it runs on."""
+
+    def __init__(self, catalog: Mapping[str, AnyTool], services: Services, gate: CallGate) -> None:
+        self.catalog = catalog
+        self.services = services
+        self.gate = gate
+
+    def make(self, raw: RawCall, caller: Caller) -> Outcome:
+        """Take a call the whole way. Never raises but for `BaseException`s that end the process.
+
+        A bug becomes an `InternalError` with an id; its traceback stands in the log under that id and nowhere else.
+        """
+        try:
+            return self._make(raw, caller)
+        except ExeoraError as error:
+            return Outcome(raw.tool, error=error)
+        except Exception:
+            identity = secrets.token_hex(6)
+            log.exception("bug %s in %s", identity, raw.tool)
+            bug = InternalError(f"internal error {identity}; see the log", data={"id": identity})
+            return Outcome(raw.tool, error=bug)
+
+    def _make(self, raw: RawCall, caller: Caller) -> Outcome:
+        placed: PlacedCall | None = None
+        try:
+            placed = self.place(self.route(raw, caller.scope), caller.scope)
+            parsed = parse(placed)
+            approved = self.gate.approve(parsed, caller)
+        except ExeoraError as error:
+            self.gate.note_refusal(raw.tool, placed, caller, error)
+            raise
+        if isinstance(approved, InputRequired):
+            return Outcome(raw.tool, question=approved)
+        with self.gate.recording(parsed, caller):
+            return Outcome(raw.tool, result=self._run(approved, caller))
+
+    def offered(self, scope: Scope) -> list[AnyTool]:
+        """List the tools that a caller is offered: those of its face that a project in reach does not hide."""
+        tools = [tool for tool in self.catalog.values() if scope.account or not tool.account_only]
+        return self.gate.offered(tools, self._reachable(scope), read_only=scope.read_only)
+
+    def route(self, raw: RawCall, scope: Scope) -> RoutedCall:
+        """Find the tool and take its routing fields off.
+
+        Raises:
+            UnknownTool: not in this catalog, or only for accounts.
+            InvalidArguments: a routing field that is no string, or a required one that is missing.
+        """
+        tool = self.catalog.get(raw.tool)
+        if tool is None:
+            raise UnknownTool(f"there is no tool {raw.tool!r}", hint="tools/list names those there are")
+        arguments = dict(raw.arguments)
+        project = _take(arguments, Tool.PROJECT_FIELD) if scope.account and tool.needs is not Needs.NOTHING else None
+        workspace = None
+        if tool.routing is not Routing.NONE:
+            workspace = _take(arguments, Tool.ROUTING_FIELD)
+            if workspace is None and tool.routing is Routing.REQUIRED:
+                raise InvalidArguments("workspace: required: name the workspace to act on", reason="missing_field")
+            workspace = MAIN if workspace is None else workspace
+        return RoutedCall(tool, project, workspace, arguments)
+
+    def place(self, routed: RoutedCall, scope: Scope) -> PlacedCall:
+        """Resolve project and workspace; there is no way to a place but this.
+
+        Raises:
+            UnknownProject, UnknownWorkspace, WorkspaceUnavailable: as the contract has it, section 2.
+            InvalidArguments: `project` is needed to choose.
+        """
+        tool = routed.tool
+        if tool.needs is Needs.NOTHING:
+            return PlacedCall(tool, None, None, routed.arguments)
+        project = self._require_project(routed.project, scope)
+        if routed.workspace is None:
+            return PlacedCall(tool, project, None, routed.arguments)
+        inventory = self.services.inventory
+        place = inventory.require_place(project, routed.workspace)
+        if tool.needs is not Needs.RECORD:
+            inventory.require_available(place, files=tool.needs is Needs.CHECKOUT)
+        return PlacedCall(tool, project, place, routed.arguments)
+
+    def _require_project(self, selector: str | None, scope: Scope) -> Project:
+        inventory = self.services.inventory
+        if scope.bound is not None:
+            return inventory.require_project(scope.bound)
+        if selector is not None:
+            project = inventory.require_project(selector)
+            if scope.granted is not None and project.id not in scope.granted:
+                raise UnknownProject(f"there is no project {selector!r}", hint="list_projects names those there are")
+            return project
+        return self._only_project(scope)
+
+    def _only_project(self, scope: Scope) -> Project:
+        reachable = [
+            p for p in self.services.inventory.list_projects() if scope.granted is None or p.id in scope.granted
+        ]
+        if len(reachable) == 1:
+            return reachable[0]
+        if not reachable:
+            raise UnknownProject("this connection reaches no project", hint="exeora project add PATH")
+        raise InvalidArguments(
+            "project: required, since this connection reaches more than one project",
+            reason="missing_field",
+            hint="list_projects names them",
+        )
+
+    def _reachable(self, scope: Scope) -> list[Project]:
+        inventory = self.services.inventory
+        if scope.bound is not None:
+            return [inventory.require_project(scope.bound)]
+        return [p for p in inventory.list_projects() if scope.granted is None or p.id in scope.granted]
+
+    def _run(self, approved: ApprovedCall, caller: Caller) -> Result:
+        caller.cancellation.raise_if_cancelled()
+        parsed = approved.parsed
+        call: Call[Any, Services] = Call(
+            place=parsed.place,
+            project=parsed.project,
+            arguments=parsed.arguments,
+            services=self.services,
+            cancellation=caller.cancellation,
+            progress=caller.progress,
+            granted=caller.scope.granted,
+            session=caller.session,
+        )
+        result: Result = parsed.tool.function(call)
+        return result
+
+
+def parse(placed: PlacedCall) -> ParsedCall:
+    """Type the tool's own arguments.
+
+    Raises:
+        InvalidArguments: names the field; reason `unknown_field`, `missing_field` or `wrong_value`.
+    """
+    try:
+        arguments: Arguments = msgspec.convert(dict(placed.arguments), placed.tool.arguments)
+    except msgspec.ValidationError as error:
+        raise _explain(str(error)) from None
+    return ParsedCall(placed.tool, placed.project, placed.place, arguments, placed.arguments)
+
+
+def _take(arguments: dict[str, Any], name: str) -> str | None:
+    if name not in arguments:
+        return None
+    value = arguments.pop(name)
+    if not isinstance(value, str):
+        raise InvalidArguments(f"{name}: expected a string", reason="wrong_value")
+    return value
+
+
+def _explain(text: str) -> InvalidArguments:
+    """Turn msgspec's sentence into one that starts with the field's name."""
+    sentence, _, path = text.partition(" - at `$")
+    where = path.rstrip("`").lstrip(".")
+    if "unknown field `" in sentence:
+        name = sentence.split("`")[1]
+        full = f"{where}.{name}" if where else name
+        return InvalidArguments(f"{full}: unknown field", reason="unknown_field")
+    if "missing required field `" in sentence:
+        name = sentence.split("`")[1]
+        full = f"{where}.{name}" if where else name
+        return InvalidArguments(f"{full}: required field is missing", reason="missing_field")
+    plain = sentence[0].lower() + sentence[1:]
+    return InvalidArguments(f"{where}: {plain}" if where else sentence, reason="wrong_value")

@@ -1,0 +1,160 @@
+"""Connect worktrees that others made, and disconnect workspaces. Neither touches anything on disk."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from exeora_ws.errors import InvalidArguments, ToolFailed
+from exeora_ws.git import links
+from exeora_ws.git.opening import open_repository
+from exeora_ws.git.port import Worktree
+from exeora_ws.names import Slug, derive_distinct_slug, derive_slug, new_workspace_id, parse_slug
+from exeora_ws.workspaces import resolve
+from exeora_ws.workspaces.place import Place, Project, Workspace
+from exeora_ws.workspaces.registry import Registry, delete_workspace, insert_workspace
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A worktree to connect, named by exactly one of path and branch."""
+
+    path: str | None
+    branch: str | None
+    name: str | None
+    slug: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A worktree of the repository and the slug it is connected under, if it is."""
+
+    worktree: Worktree
+    connected: Slug | None
+
+
+def list_worktrees(registry: Registry, project: Project) -> list[Listed]:
+    """List every worktree of the repository, broken ones too.
+
+    Raises:
+        ToolFailed: `not_a_repository`, or what Git says.
+    """
+    common_dir = resolve.require_repository_dir(project)
+    slugs = {w.worktree: w.slug for w in registry.list_workspaces(project.id)}
+    worktrees = open_repository(common_dir).list_worktrees()
+    return [Listed(w, slugs.get(_top_of(project, w))) for w in worktrees]
+
+
+def _top_of(project: Project, worktree: Worktree) -> Path:
+    if not worktree.main or worktree.bare:
+        return project.root if worktree.main else worktree.path
+    return worktree.path
+
+
+def attach_workspace(registry: Registry, project: Project, candidate: Candidate) -> Workspace:
+    """Connect a worktree of this repository, without taking ownership.
+
+    Raises:
+        InvalidArguments: `invalid_slug`, `reserved_slug`, `slug_taken`, `relative_path`.
+        ToolFailed: `not_a_worktree`, `other_repository`, `is_main`, `already_connected`, `broken_worktree`,
+            `missing_subdirectory`, `not_found`, `not_a_repository`.
+    """
+    worktree = _find_worktree(registry, project, candidate)
+    _refuse_unfit(registry, project, worktree)
+    path = worktree.path / project.subdirectory
+    if not path.is_dir():
+        raise ToolFailed(
+            f"that worktree has no folder {str(project.subdirectory)!r}, which is the project's root",
+            reason="missing_subdirectory",
+        )
+    name = candidate.name or worktree.branch or worktree.path.name
+    with registry.change() as connection:
+        taken = {r[0] for r in connection.execute("SELECT slug FROM workspaces WHERE project_id = ?", (project.id,))}
+        workspace = Workspace(
+            id=new_workspace_id(),
+            project_id=project.id,
+            slug=_settle_slug(candidate, worktree, taken),
+            name=name,
+            branch=worktree.branch,
+            worktree=worktree.path,
+            path=path,
+            managed=False,
+        )
+        insert_workspace(connection, workspace, None, "attached")
+    return workspace
+
+
+def detach_workspace(registry: Registry, place: Place) -> None:
+    """Disconnect a workspace.
+
+    Raises:
+        ToolFailed: `is_main`.
+    """
+    if place.workspace.main:
+        raise ToolFailed("main is the project itself and cannot be detached", reason="is_main")
+    with registry.change() as connection:
+        delete_workspace(connection, place.workspace, "detached")
+
+
+def _find_worktree(registry: Registry, project: Project, candidate: Candidate) -> Worktree:
+    listed = [entry.worktree for entry in list_worktrees(registry, project)]
+    if candidate.branch is not None:
+        for worktree in listed:
+            if worktree.branch == candidate.branch:
+                return worktree
+        raise ToolFailed(
+            f"no worktree of this repository has branch {candidate.branch!r} checked out",
+            reason="not_found",
+            hint="list_git_workspaces names those there are",
+        )
+    path = Path(candidate.path or "")
+    if not path.is_absolute():
+        raise InvalidArguments("path: must be absolute", reason="relative_path", hint="list_git_workspaces gives paths")
+    real = path.resolve()
+    for worktree in listed:
+        if real in (worktree.path, worktree.path / project.subdirectory, _top_of(project, worktree)):
+            return worktree
+    raise _explain_stranger(real)
+
+
+def _explain_stranger(path: Path) -> ToolFailed:
+    checkout = links.find_checkout(path) if path.is_dir() else None
+    if checkout is not None and checkout.top == path:
+        return ToolFailed("that is a checkout of another repository", reason="other_repository")
+    return ToolFailed(
+        "that folder is not a worktree of this repository",
+        reason="not_a_worktree",
+        hint="list_git_workspaces names those there are",
+    )
+
+
+def _refuse_unfit(registry: Registry, project: Project, worktree: Worktree) -> None:
+    if worktree.main:
+        raise ToolFailed("that is the main worktree: it is workspace 'main' already", reason="is_main")
+    for workspace in registry.list_workspaces(project.id):
+        if workspace.worktree == worktree.path:
+            raise ToolFailed(
+                f"that worktree is connected already, as workspace {workspace.slug!r}",
+                reason="already_connected",
+                data={"workspace": workspace.slug},
+            )
+    fault = links.find_link_fault(str(worktree.path), str(resolve.require_repository_dir(project)))
+    if fault is not None:
+        raise ToolFailed(
+            f"that worktree cannot be used: {worktree.prunable or fault}",
+            reason="broken_worktree",
+            hint="git worktree repair, or git worktree prune",
+        )
+
+
+def _settle_slug(candidate: Candidate, worktree: Worktree, taken: set[str]) -> Slug:
+    if candidate.slug is not None:
+        slug = parse_slug(candidate.slug)
+        if slug in taken:
+            raise InvalidArguments(f"slug: {slug!r} is taken by another workspace", reason="slug_taken")
+        return slug
+    source = worktree.branch or worktree.path.name
+    slug = derive_slug(source)
+    if slug in taken:
+        slug = derive_distinct_slug(source)
+    if slug in taken:
+        slug = derive_distinct_slug(source, identity=str(worktree.path))
+    return slug

@@ -1,0 +1,136 @@
+"""The room's face: what tools and command line ask of workspaces, each under the lock and the recovery it needs."""
+
+import hashlib
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from exeora_ws.cancellation import Cancellation
+from exeora_ws.limits import REPOSITORY_LOCK_SECONDS
+from exeora_ws.locks import hold_lock
+from exeora_ws.settings import Places
+from exeora_ws.storage import make_private_folder
+from exeora_ws.workspaces import connect, create, inventory_file, projects, recover, remove, resolve
+from exeora_ws.workspaces.place import Place, Project, Workspace
+from exeora_ws.workspaces.registry import Registry
+
+
+class Inventory:
+    """Projects and workspaces of one user.
+
+    Args:
+        registry: what is on record.
+        places: where locks are kept.
+        managed_root: gives the folder that created workspaces live under, as set now.
+        stop_processes: ends what runs in a workspace; names what was ended.
+    """
+
+    def __init__(
+        self,
+        registry: Registry,
+        places: Places,
+        managed_root: Callable[[], Path],
+        stop_processes: remove.StopProcesses,
+    ) -> None:
+        self.registry = registry
+        self._places = places
+        self._managed_root = managed_root
+        self._stop_processes = stop_processes
+
+    def list_projects(self) -> list[Project]:
+        """Every project, by slug."""
+        return self.registry.list_projects()
+
+    def require_project(self, selector: str) -> Project:
+        """A project by slug or id. Raises `UnknownProject`."""
+        return resolve.require_project(self.registry, selector)
+
+    def register_project(self, folder: Path, *, exact: bool, slug: str | None = None) -> tuple[Project, bool]:
+        """Register the project a folder stands for; see `projects.register_project`."""
+        return projects.register_project(self.registry, folder, exact=exact, slug=slug)
+
+    def remove_project(self, project: Project, *, force: bool) -> None:
+        """Take a project off the registry; see `projects.remove_project`."""
+        projects.remove_project(self.registry, project, force=force)
+
+    def list_workspaces(self, project: Project) -> list[Workspace]:
+        """A project's workspaces as registered, main first, each with the branch it is on now."""
+        return [resolve.refresh_branch(project, w) for w in self.registry.list_workspaces(project.id)]
+
+    def find_fault(self, project: Project, workspace: Workspace) -> str | None:
+        """Why a workspace cannot be acted in, or None."""
+        return resolve.find_fault(project, workspace)
+
+    def require_place(self, project: Project, selector: str) -> Place:
+        """A workspace by slug or id. Raises `UnknownWorkspace`."""
+        return resolve.require_place(self.registry, project, selector)
+
+    def require_available(self, place: Place, *, files: bool) -> None:
+        """See that a place is there; see `resolve.require_available`."""
+        resolve.require_available(place, files=files)
+
+    def find_around(self, folder: Path) -> Place | None:
+        """The workspace around a folder, or None."""
+        return resolve.find_around(self.registry, folder)
+
+    def list_git_workspaces(self, project: Project) -> list[connect.Listed]:
+        """Every worktree of the repository; see `connect.list_worktrees`."""
+        return connect.list_worktrees(self.registry, project)
+
+    def create(self, source: Place, wanted: create.Wanted, cancellation: Cancellation) -> create.Creation:
+        """Create a workspace; see `create.create_workspace`."""
+        with self._working_on(source.project, cancellation):
+            return create.create_workspace(self.registry, self._managed_root(), source, wanted, cancellation)
+
+    def attach(self, project: Project, candidate: connect.Candidate, cancellation: Cancellation) -> Workspace:
+        """Connect a worktree; see `connect.attach_workspace`."""
+        with self._working_on(project, cancellation):
+            return connect.attach_workspace(self.registry, project, candidate)
+
+    def detach(self, place: Place) -> tuple[str, ...]:
+        """Disconnect a workspace and end what runs in it; gives what was ended."""
+        connect.detach_workspace(self.registry, place)
+        return tuple(self._stop_processes(place.workspace.id))
+
+    def remove(self, place: Place, *, force: bool, delete_branch: bool, cancellation: Cancellation) -> remove.Removal:
+        """Remove a workspace; see `remove.remove_workspace`. What has been in the trash too long goes with it."""
+        with self._working_on(place.project, cancellation):
+            # Registered when the caller looked; somebody may have removed it while we waited for the lock.
+            current = resolve.require_place(self.registry, place.project, place.workspace.id)
+            removal = remove.remove_workspace(
+                self.registry,
+                self._managed_root(),
+                current,
+                force=force,
+                delete_branch=delete_branch,
+                stop=self._stop_processes,
+            )
+        remove.sweep_trash(self.registry, now=time.time())
+        return removal
+
+    def recover(self) -> int:
+        """Settle what a killed process left half done, where nobody is at work; never waits.
+
+        The plain-text copy is made again when there is none: a kill after a commit, a new boot.
+        """
+        settled = recover.recover_idle(self.registry, self._lock_of)
+        if not inventory_file.is_current(str(self._places.inventory)):
+            self.registry.publish()
+        return settled
+
+    @contextmanager
+    def _working_on(self, project: Project, cancellation: Cancellation) -> Iterator[None]:
+        common_dir = resolve.require_repository_dir(project)
+        with hold_lock(
+            self._lock_of(common_dir),
+            seconds=REPOSITORY_LOCK_SECONDS,
+            what=f"the repository of project {project.slug!r}",
+            cancellation=cancellation,
+        ):
+            recover.recover_repository(self.registry, common_dir)
+            yield
+
+    def _lock_of(self, common_dir: Path) -> Path:
+        name = hashlib.sha256(str(common_dir).encode()).hexdigest()[:24]
+        return make_private_folder(self._places.locks) / f"repository-{name}.lock"

@@ -1,0 +1,58 @@
+"""What a killed process left half done: completed or taken back by the next command, under the repository's lock."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from exeora_ws.errors import ToolFailed
+from exeora_ws.git.opening import open_repository
+from exeora_ws.locks import try_lock
+from exeora_ws.workspaces.create import undo_creation
+from exeora_ws.workspaces.registry import Registry, Unfinished, end_operation
+from exeora_ws.workspaces.remove import settle_removal
+
+LockOf = Callable[[Path], Path]
+"""Gives the lock file of a repository, by its shared Git folder."""
+
+
+def recover_repository(registry: Registry, common_dir: Path) -> int:
+    """Settle everything unfinished in one repository. The caller holds its lock, so nobody is at work on it.
+
+    Returns:
+        How many operations were settled.
+    """
+    mine = [o for o in registry.list_unfinished() if o.common_dir == common_dir]
+    for operation in mine:
+        _settle(registry, operation)
+    return len(mine)
+
+
+def recover_idle(registry: Registry, lock_of: LockOf) -> int:
+    """Settle what is unfinished in every repository that nobody is at work on; never waits.
+
+    Returns:
+        How many operations were settled.
+    """
+    settled = 0
+    for common_dir in {operation.common_dir for operation in registry.list_unfinished()}:
+        with try_lock(lock_of(common_dir)) as had:
+            if had:
+                settled += recover_repository(registry, common_dir)
+    return settled
+
+
+def _settle(registry: Registry, operation: Unfinished) -> None:
+    try:
+        repository = open_repository(operation.common_dir)
+    except ToolFailed:
+        if operation.common_dir.exists():
+            raise
+        # The repository itself is gone, and with it the admin entry and the branch.
+        with registry.change() as connection:
+            end_operation(connection, operation.id)
+        return
+    if operation.kind == "create":
+        undo_creation(registry, repository, operation)
+        return
+    project = registry.find_project(operation.project_id)
+    if project is not None:
+        settle_removal(registry, repository, project, operation)

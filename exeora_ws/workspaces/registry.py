@@ -1,0 +1,280 @@
+"""The registry: which projects and workspaces there are, what became of them, and what is under way (SQLite).
+
+Reading it needs no Git and no server. Every change of the inventory goes through `change`, which also keeps the
+plain-text copy for the hot commands in step (`inventory_file.py`).
+"""
+
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import msgspec
+
+from exeora_ws.database import Database
+from exeora_ws.names import ProjectId, Slug, WorkspaceId
+from exeora_ws.settings import Places
+from exeora_ws.workspaces import inventory_file
+from exeora_ws.workspaces.place import Project, Workspace
+
+REGISTRY_MIGRATIONS: tuple[str, ...] = (
+    """
+CREATE TABLE projects (
+    id TEXT PRIMARY KEY, slug TEXT NOT NULL UNIQUE, root TEXT NOT NULL UNIQUE, common_dir TEXT,
+    subdirectory TEXT NOT NULL, bare INTEGER NOT NULL, created_at REAL NOT NULL
+);
+CREATE TABLE workspaces (
+    id TEXT PRIMARY KEY, project_id TEXT NOT NULL REFERENCES projects(id), slug TEXT NOT NULL, name TEXT NOT NULL,
+    branch TEXT, worktree TEXT NOT NULL, path TEXT NOT NULL, managed INTEGER NOT NULL,
+    base_ref TEXT, base_commit TEXT, created_at REAL NOT NULL,
+    UNIQUE (project_id, slug), UNIQUE (project_id, worktree)
+);
+CREATE TABLE workspace_history (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT, project_id TEXT NOT NULL, workspace_id TEXT NOT NULL, slug TEXT NOT NULL,
+    at REAL NOT NULL, state TEXT NOT NULL, detail TEXT
+);
+CREATE INDEX workspace_history_of ON workspace_history (workspace_id);
+CREATE TABLE operations (
+    id TEXT PRIMARY KEY, kind TEXT NOT NULL, project_id TEXT NOT NULL, common_dir TEXT NOT NULL, facts BLOB NOT NULL,
+    begun_at REAL NOT NULL
+);
+CREATE TABLE removals (
+    workspace_id TEXT PRIMARY KEY, project_id TEXT NOT NULL, slug TEXT NOT NULL, facts BLOB NOT NULL,
+    removed_at REAL NOT NULL, until REAL NOT NULL
+);
+""",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """What a workspace was made from: the ref as named, and its commit then."""
+
+    ref: str
+    commit: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unfinished:
+    """An operation that began and has not ended: under way in a live process, or cut short in a dead one."""
+
+    id: str
+    kind: str
+    project_id: ProjectId
+    common_dir: Path
+    facts: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """One entry of a workspace's history."""
+
+    at: float
+    state: str
+    detail: str | None
+
+
+class Registry:
+    """Reads and writes of the registry's tables; knows nothing of Git or of folders."""
+
+    def __init__(self, database: Database, places: Places) -> None:
+        self.database = database
+        self._places = places
+
+    @contextmanager
+    def change(self) -> Iterator[sqlite3.Connection]:
+        """One transaction that may change the inventory.
+
+        The plain-text copy is taken away before the transaction ends and written anew after it, both under SQLite's
+        write lock: at no instant does a copy stand beside a registry that says something else.
+        """
+        with self.database.write() as connection:
+            yield connection
+            inventory_file.withdraw(self._places.inventory)
+        self.publish()
+
+    def publish(self) -> None:
+        """Write the plain-text copy, unless something is under way: then the slow way, which looks, must answer."""
+        with self.database.write() as connection:
+            pending = connection.execute("SELECT 1 FROM operations LIMIT 1").fetchone()
+            if pending is None:
+                inventory_file.publish(self._places.inventory, _projects(connection), _workspaces(connection, None))
+
+    def list_projects(self) -> list[Project]:
+        """Every project, by slug."""
+        with self.database.read() as connection:
+            return _projects(connection)
+
+    def find_project(self, selector: str) -> Project | None:
+        """A project by slug or id."""
+        with self.database.read() as connection:
+            row = connection.execute("SELECT * FROM projects WHERE slug = ?1 OR id = ?1", (selector,)).fetchone()
+        return _project(row) if row else None
+
+    def find_project_at(self, root: Path) -> Project | None:
+        """The project registered at exactly this root."""
+        with self.database.read() as connection:
+            row = connection.execute("SELECT * FROM projects WHERE root = ?", (str(root),)).fetchone()
+        return _project(row) if row else None
+
+    def list_workspaces(self, project_id: ProjectId) -> list[Workspace]:
+        """A project's workspaces, main first, then by slug."""
+        with self.database.read() as connection:
+            return _workspaces(connection, project_id)
+
+    def find_workspace(self, project_id: ProjectId, selector: str) -> Workspace | None:
+        """A project's workspace by slug or id; nothing else is a selector here."""
+        with self.database.read() as connection:
+            row = connection.execute(
+                "SELECT * FROM workspaces WHERE project_id = ?1 AND (slug = ?2 OR id = ?2)", (project_id, selector)
+            ).fetchone()
+        return _workspace(row) if row else None
+
+    def find_base(self, workspace_id: WorkspaceId) -> Base | None:
+        """What a workspace was made from, if we made it."""
+        with self.database.read() as connection:
+            row = connection.execute(
+                "SELECT base_ref, base_commit FROM workspaces WHERE id = ? AND base_commit IS NOT NULL", (workspace_id,)
+            ).fetchone()
+        return Base(*row) if row else None
+
+    def list_history(self, workspace_id: WorkspaceId) -> list[State]:
+        """What became of a workspace, oldest first; also of one that is gone."""
+        with self.database.read() as connection:
+            rows = connection.execute(
+                "SELECT at, state, detail FROM workspace_history WHERE workspace_id = ? ORDER BY seq", (workspace_id,)
+            ).fetchall()
+        return [State(*row) for row in rows]
+
+    def list_unfinished(self) -> list[Unfinished]:
+        """What began and has not ended, oldest first."""
+        with self.database.read() as connection:
+            rows = connection.execute("SELECT * FROM operations ORDER BY begun_at").fetchall()
+        return [
+            Unfinished(r["id"], r["kind"], ProjectId(r["project_id"]), Path(r["common_dir"]), bytes(r["facts"]))
+            for r in rows
+        ]
+
+    def begin(self, operation: Unfinished) -> None:
+        """Write down what is about to be done, before any of it is."""
+        with self.change() as connection:
+            connection.execute(
+                "INSERT INTO operations VALUES (?, ?, ?, ?, ?, ?)",
+                (
+                    operation.id,
+                    operation.kind,
+                    operation.project_id,
+                    str(operation.common_dir),
+                    operation.facts,
+                    time.time(),
+                ),
+            )
+
+
+def end_operation(connection: sqlite3.Connection, operation_id: str) -> None:
+    """Strike an operation off, in the transaction that records its outcome."""
+    connection.execute("DELETE FROM operations WHERE id = ?", (operation_id,))
+
+
+def insert_project(connection: sqlite3.Connection, project: Project) -> None:
+    """Add a project."""
+    connection.execute(
+        "INSERT INTO projects VALUES (?, ?, ?, ?, ?, ?, ?)",
+        (
+            project.id,
+            project.slug,
+            str(project.root),
+            str(project.common_dir) if project.common_dir else None,
+            str(project.subdirectory),
+            project.bare,
+            time.time(),
+        ),
+    )
+
+
+def delete_project(connection: sqlite3.Connection, project_id: ProjectId) -> None:
+    """Take a project and its workspaces off the registry; nothing on disk changes."""
+    connection.execute("DELETE FROM workspaces WHERE project_id = ?", (project_id,))
+    connection.execute("DELETE FROM projects WHERE id = ?", (project_id,))
+
+
+def insert_workspace(connection: sqlite3.Connection, workspace: Workspace, base: Base | None, state: str) -> None:
+    """Add a workspace, and the first entry of its history."""
+    connection.execute(
+        "INSERT INTO workspaces VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            workspace.id,
+            workspace.project_id,
+            workspace.slug,
+            workspace.name,
+            workspace.branch,
+            str(workspace.worktree),
+            str(workspace.path),
+            workspace.managed,
+            base.ref if base else None,
+            base.commit if base else None,
+            time.time(),
+        ),
+    )
+    record_state(connection, workspace, state)
+
+
+def delete_workspace(connection: sqlite3.Connection, workspace: Workspace, state: str) -> None:
+    """Take a workspace off the registry; its history stays."""
+    connection.execute("DELETE FROM workspaces WHERE id = ?", (workspace.id,))
+    record_state(connection, workspace, state)
+
+
+def record_state(connection: sqlite3.Connection, workspace: Workspace, state: str, detail: str | None = None) -> None:
+    """Add an entry to a workspace's history."""
+    connection.execute(
+        "INSERT INTO workspace_history (project_id, workspace_id, slug, at, state, detail) VALUES (?, ?, ?, ?, ?, ?)",
+        (workspace.project_id, workspace.id, workspace.slug, time.time(), state, detail),
+    )
+
+
+def _projects(connection: sqlite3.Connection) -> list[Project]:
+    return [_project(row) for row in connection.execute("SELECT * FROM projects ORDER BY slug")]
+
+
+def _workspaces(connection: sqlite3.Connection, project_id: ProjectId | None) -> list[Workspace]:
+    where, values = ("WHERE project_id = ?", (project_id,)) if project_id is not None else ("", ())
+    query = f"SELECT * FROM workspaces {where} ORDER BY project_id, slug != 'main', slug"  # noqa: S608 - constants
+    return [_workspace(row) for row in connection.execute(query, values)]
+
+
+def _project(row: sqlite3.Row) -> Project:
+    return Project(
+        id=ProjectId(row["id"]),
+        slug=Slug(row["slug"]),
+        root=Path(row["root"]),
+        common_dir=Path(row["common_dir"]) if row["common_dir"] else None,
+        subdirectory=PurePosixPath(row["subdirectory"]),
+        bare=bool(row["bare"]),
+    )
+
+
+def _workspace(row: sqlite3.Row) -> Workspace:
+    return Workspace(
+        id=WorkspaceId(row["id"]),
+        project_id=ProjectId(row["project_id"]),
+        slug=Slug(row["slug"]),
+        name=row["name"],
+        branch=row["branch"],
+        worktree=Path(row["worktree"]),
+        path=Path(row["path"]),
+        managed=bool(row["managed"]),
+    )
+
+
+def encode_facts(facts: msgspec.Struct) -> bytes:
+    """Pack what an operation needs to be completed or undone by somebody else."""
+    return msgspec.json.encode(facts)
+
+
+def decode_facts(data: bytes, kind: type[Any]) -> Any:
+    """Unpack them."""
+    return msgspec.json.decode(data, type=kind)

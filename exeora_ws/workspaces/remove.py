@@ -1,0 +1,281 @@
+"""Remove a workspace: refuse what would lose something, then rename into the trash, so that it can be brought back.
+
+The rename is the instant at which the workspace is gone. An operation cut short before it is undone, one cut short
+after it is completed (`recover.py`).
+"""
+
+import os
+import secrets
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from exeora_ws.errors import ToolFailed
+from exeora_ws.git.opening import open_repository
+from exeora_ws.git.port import BranchDeletion, Repository, Status, Worktree
+from exeora_ws.limits import TRASH_DAYS
+from exeora_ws.names import Slug, WorkspaceId
+from exeora_ws.storage import make_private_folder
+from exeora_ws.workspaces import folders, resolve
+from exeora_ws.workspaces.place import Place, Project, Workspace
+from exeora_ws.workspaces.registry import (
+    Registry,
+    Unfinished,
+    decode_facts,
+    delete_workspace,
+    encode_facts,
+    end_operation,
+)
+
+_NAMED_FILES = 20
+StopProcesses = Callable[[WorkspaceId], Sequence[str]]
+"""Ends what runs in a workspace, whoever started it; names what was ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """What a removal did. `ignored` are the ignored files that went with it (at most 20 of `ignored_count`)."""
+
+    workspace: Workspace
+    branch: BranchDeletion | None
+    ignored: tuple[str, ...]
+    ignored_count: int
+    stopped: tuple[str, ...]
+    restorable_until: float | None
+
+
+class RemovalFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """What completing, undoing or reverting a removal needs to know."""
+
+    workspace_id: str
+    slug: str
+    name: str
+    branch: str | None
+    worktree: str
+    path: str
+    managed: bool
+    head: str | None
+    delete_branch: bool
+    trash: str
+    gone: bool
+    """The folder was missing before: there is nothing to bring back."""
+
+
+def remove_workspace(
+    registry: Registry, managed_root: Path, place: Place, *, force: bool, delete_branch: bool, stop: StopProcesses
+) -> Removal:
+    """Disconnect a workspace and take its folder away. The caller holds the repository's lock and has recovered.
+
+    Args:
+        registry: the registry.
+        managed_root: where the trash is.
+        place: the workspace; main is refused, whatever else is said.
+        force: remove uncommitted changes too. A locked worktree and a foreign folder stay refused.
+        delete_branch: also delete the branch, as `git branch -d` would.
+        stop: ends the processes in it, after every check and before the folder moves.
+
+    Raises:
+        ToolFailed: `is_main`, `locked`, `foreign_folder`, `dirty`, `operation_in_progress`, `unreachable_commits`,
+            `delete_failed`, and what Git says. Nothing was changed then.
+    """
+    workspace = resolve.refresh_branch(place.project, place.workspace)
+    if workspace.main:
+        raise ToolFailed("main is the project itself and is never removed", reason="is_main")
+    repository = open_repository(resolve.require_repository_dir(place.project))
+    worktree = next((w for w in repository.list_worktrees() if w.path == workspace.worktree and not w.main), None)
+    _refuse_locked(worktree)
+    gone = not os.path.lexists(workspace.worktree)
+    status = None if gone else _check(place.project, workspace, worktree, force=force)
+    stopped = tuple(stop(workspace.id))
+    facts = _facts(managed_root, workspace, worktree, delete_branch=delete_branch, gone=gone)
+    operation = Unfinished(
+        secrets.token_hex(8),
+        "remove",
+        place.project.id,
+        resolve.require_repository_dir(place.project),
+        encode_facts(facts),
+    )
+    registry.begin(operation)
+    try:
+        _take_away(repository, facts, worktree)
+    except BaseException:
+        settle_removal(registry, repository, place.project, operation)
+        raise
+    branch = settle_removal(registry, repository, place.project, operation)
+    ignored = status.ignored if status else ()
+    until = None if gone else time.time() + TRASH_DAYS * 86_400
+    return Removal(workspace, branch, ignored[:_NAMED_FILES], len(ignored), stopped, until)
+
+
+def _refuse_locked(worktree: Worktree | None) -> None:
+    if worktree is not None and worktree.locked is not None:
+        because = f": {worktree.locked}" if worktree.locked else ", with no reason given"
+        raise ToolFailed(
+            f"the workspace is locked{because}",
+            reason="locked",
+            hint="unlock it first: git worktree unlock",
+            data={"lockReason": worktree.locked},
+        )
+
+
+def _check(project: Project, workspace: Workspace, worktree: Worktree | None, *, force: bool) -> Status:
+    fault = resolve.find_fault(project, workspace)
+    if worktree is None or fault in ("other_repository", "not_a_worktree", "broken_link"):
+        raise ToolFailed(
+            "the registered folder no longer holds this workspace, so it is left alone",
+            reason="foreign_folder",
+            hint=f"exeora doctor; or exeora detach {workspace.slug}, which touches nothing on disk",
+        )
+    status = open_repository(workspace.worktree).status(ignored=True)
+    if not force:
+        _refuse_dirty(status)
+        _refuse_operation(worktree)
+        _refuse_unreachable(open_repository(workspace.worktree), worktree)
+    return status
+
+
+def _refuse_dirty(status: Status) -> None:
+    if status.clean:
+        return
+    kinds = {
+        "staged": status.staged,
+        "unstaged": status.unstaged,
+        "untracked": status.untracked,
+        "conflicted": status.conflicted,
+        "submodules": status.submodules,
+    }
+    counts = ", ".join(f"{len(paths)} {kind}" for kind, paths in kinds.items() if paths)
+    raise ToolFailed(
+        f"the workspace has uncommitted changes: {counts}",
+        reason="dirty",
+        hint="commit or discard them, or pass force",
+        data={kind: list(paths[:_NAMED_FILES]) for kind, paths in kinds.items() if paths},
+    )
+
+
+def _refuse_operation(worktree: Worktree) -> None:
+    if worktree.operation is not None:
+        raise ToolFailed(
+            f"the workspace is in the middle of a {worktree.operation}",
+            reason="operation_in_progress",
+            hint="finish or abort it, or pass force",
+        )
+
+
+def _refuse_unreachable(repository: Repository, worktree: Worktree) -> None:
+    if worktree.detached and worktree.head is not None and not repository.is_reachable(worktree.head):
+        raise ToolFailed(
+            "HEAD is detached and its commits are on no branch or tag",
+            reason="unreachable_commits",
+            hint="make a branch there first, or pass force",
+        )
+
+
+def _facts(
+    managed_root: Path, workspace: Workspace, worktree: Worktree | None, *, delete_branch: bool, gone: bool
+) -> RemovalFacts:
+    return RemovalFacts(
+        workspace_id=workspace.id,
+        slug=workspace.slug,
+        name=workspace.name,
+        branch=workspace.branch,
+        worktree=str(workspace.worktree),
+        path=str(workspace.path),
+        managed=workspace.managed,
+        head=worktree.head if worktree else None,
+        delete_branch=delete_branch,
+        trash=str(_trash_of(managed_root, workspace)),
+        gone=gone,
+    )
+
+
+def _trash_of(managed_root: Path, workspace: Workspace) -> Path:
+    """Beside what is removed, on the same file system, so that the rename cannot become a copy."""
+    name = f"{workspace.id}-{int(time.time() * 1000)}"
+    root = Path(os.path.realpath(managed_root))
+    if workspace.worktree.is_relative_to(root):
+        return root / folders.TRASH / name
+    return workspace.worktree.parent / f".{workspace.worktree.name}.removed-{name}"
+
+
+def _take_away(repository: Repository, facts: RemovalFacts, worktree: Worktree | None) -> None:
+    if facts.gone:
+        return
+    trash = make_private_folder(Path(facts.trash))
+    if worktree is not None:
+        repository.save_admin(worktree, trash / "admin")
+    try:
+        os.rename(facts.worktree, trash / "tree")
+    except OSError as error:
+        raise ToolFailed(f"the folder cannot be moved away: {error.strerror}", reason="delete_failed") from error
+
+
+def settle_removal(
+    registry: Registry, repository: Repository, project: Project, operation: Unfinished
+) -> BranchDeletion | None:
+    """Complete a removal whose folder is away, undo one whose folder still stands. Safe to repeat."""
+    facts: RemovalFacts = decode_facts(operation.facts, RemovalFacts)
+    trash = Path(facts.trash)
+    if not facts.gone and not (trash / "tree").exists():
+        folders.delete_tree(trash)
+        with registry.change() as connection:
+            end_operation(connection, operation.id)
+        return None
+    for worktree in repository.list_worktrees():
+        if str(worktree.path) == facts.worktree and not worktree.main:
+            repository.remove_admin(worktree)
+    repository.discard_remains(Path(facts.worktree).name)
+    deletion = _delete_branch(project, facts)
+    _record(registry, operation, facts)
+    return deletion
+
+
+def _delete_branch(project: Project, facts: RemovalFacts) -> BranchDeletion | None:
+    if not facts.delete_branch:
+        return None
+    if facts.branch is None or facts.head is None:
+        return BranchDeletion(deleted=False, reason="missing", message="the workspace was on no branch")
+    top = resolve.require_repository_dir(project) if project.bare else project.root
+    return open_repository(_top(project, top)).delete_branch(facts.branch, facts.head)
+
+
+def _top(project: Project, root: Path) -> Path:
+    depth = len(project.subdirectory.parts)
+    return root.parents[depth - 1] if depth else root
+
+
+def _record(registry: Registry, operation: Unfinished, facts: RemovalFacts) -> None:
+    workspace = Workspace(
+        id=WorkspaceId(facts.workspace_id),
+        project_id=operation.project_id,
+        slug=Slug(facts.slug),
+        name=facts.name,
+        branch=facts.branch,
+        worktree=Path(facts.worktree),
+        path=Path(facts.path),
+        managed=facts.managed,
+    )
+    now = time.time()
+    with registry.change() as connection:
+        delete_workspace(connection, workspace, "removed")
+        if not facts.gone:
+            connection.execute(
+                "INSERT OR REPLACE INTO removals VALUES (?, ?, ?, ?, ?, ?)",
+                (workspace.id, workspace.project_id, workspace.slug, operation.facts, now, now + TRASH_DAYS * 86_400),
+            )
+        end_operation(connection, operation.id)
+
+
+def sweep_trash(registry: Registry, *, now: float) -> int:
+    """Delete what has been in the trash for longer than 7 days; gives how many workspaces that were."""
+    with registry.database.read() as connection:
+        rows = connection.execute("SELECT workspace_id, facts FROM removals WHERE until < ?", (now,)).fetchall()
+    for row in rows:
+        facts: RemovalFacts = decode_facts(bytes(row["facts"]), RemovalFacts)
+        folders.delete_tree(Path(facts.trash))
+        with registry.database.write() as connection:
+            connection.execute("DELETE FROM removals WHERE workspace_id = ?", (row["workspace_id"],))
+    return len(rows)
