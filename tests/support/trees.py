@@ -25,7 +25,7 @@ def picture(folder: Path) -> dict[str, tuple[str, int, int]]:
 
 
 def repository_picture(top: Path) -> dict[str, object]:
-    """What must not change when something is refused: refs, worktrees on record, config, the index of main, its files."""
+    """What must not change when something is refused: refs, worktrees on record, config, files of main."""
     common = Path(git(top, "rev-parse", "--path-format=absolute", "--git-common-dir"))
     admins = common / "worktrees"
     return {
