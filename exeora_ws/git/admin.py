@@ -18,11 +18,15 @@ _SAVED_NAME = "exeora-name"
 
 def list_names(common_dir: Path) -> list[str]:
     """List the admin folders that name a worktree, sorted. Left-overs without `gitdir` are nobody's, as for Git."""
+    names = _list_folders(common_dir)
+    return [name for name in names if gitfiles.read_path(f"{common_dir}/worktrees/{name}/gitdir")]
+
+
+def _list_folders(common_dir: Path) -> list[str]:
     try:
-        names = sorted(os.listdir(common_dir / "worktrees"))
+        return sorted(os.listdir(common_dir / "worktrees"))
     except (FileNotFoundError, NotADirectoryError):
         return []
-    return [name for name in names if gitfiles.read_path(f"{common_dir}/worktrees/{name}/gitdir")]
 
 
 def read_folder(common_dir: Path, name: str) -> str | None:
@@ -69,6 +73,18 @@ def discard(common_dir: Path, name: str) -> None:
         shutil.rmtree(folder)
     with suppress(OSError):
         os.rmdir(common_dir / "worktrees")
+
+
+def discard_remains(common_dir: Path, folder_name: str) -> None:
+    """Delete what a `discard` cut short has left of an entry for a folder of this name: no `gitdir`, not locked.
+
+    Git numbers entries whose name is taken, so the name may be followed by digits.
+    """
+    for name in _list_folders(common_dir):
+        entry = common_dir / "worktrees" / name
+        ours = name == folder_name or (name.startswith(folder_name) and name[len(folder_name) :].isdecimal())
+        if ours and not os.path.lexists(entry / "gitdir") and not os.path.lexists(entry / "locked"):
+            discard(common_dir, name)
 
 
 def require_unlocked(common_dir: Path, name: str) -> None:

@@ -22,9 +22,14 @@ _DROPPED = frozenset({"GIT_EXTERNAL_DIFF", "GIT_DIFF_OPTS", "GIT_PAGER", "PAGER"
 _READ_OPTIONS = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null")
 _CHANGE_OPTIONS = ("-c", "core.fsmonitor=false")
 
-# Runs the command as a child in its own group, and kills the group when the pipe on descriptor 3 closes: so git, its
+# Runs the command as a child in its own group, and kills the group when the pipe on standard input closes: so git, its
 # checkout workers, filters and hooks die with an exeora that was killed outright.
-_LIFELINE = '"$@" 3<&- & child=$!; { read -r _ <&3; kill -KILL 0; } >/dev/null 2>&1 & wait $child'
+_LIFELINE = """exec 3<&0 </dev/null
+"$@" 3<&- &
+child=$!
+{ read -r _ <&3; kill -KILL 0; } >/dev/null 2>&1 &
+exec 3<&-
+wait $child"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,8 +159,9 @@ def run(
     """
     if any("\0" in argument for argument in command):
         raise ToolFailed("a name for git cannot hold a NUL character", reason="invalid_argument")
-    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err, _lifeline(lifeline) as (prefix, passed):
-        process = _start([*prefix, *command], environment, (out, err), stdin, passed)
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err, _input(stdin, lifeline) as source:
+        prefix = ["/bin/sh", "-c", _LIFELINE, "exeora-git"] if lifeline else []
+        process = _start([*prefix, *command], environment, source, out, err)
         try:
             if not _wait(process, seconds):
                 raise ToolFailed(f"git took longer than {seconds:g} s and was stopped", reason="timeout")
@@ -167,27 +173,28 @@ def run(
 def _start(
     command: Sequence[str],
     environment: Mapping[str, str],
-    outputs: tuple[IO[bytes], IO[bytes]],
-    stdin: bytes,
-    passed: Sequence[int],
+    source: int | IO[bytes],
+    out: IO[bytes],
+    err: IO[bytes],
 ) -> "subprocess.Popen[bytes]":
-    with _input(stdin) as source:
-        try:
-            return subprocess.Popen(
-                [encode(part) for part in command],
-                env=environment,
-                stdin=source,
-                stdout=outputs[0],
-                stderr=outputs[1],
-                start_new_session=True,
-                pass_fds=passed,
-            )
-        except OSError as error:
-            raise ToolFailed(f"git cannot be started: {error.strerror}", reason="git_failed") from error
+    words = [encode(word) for word in command]
+    try:
+        return subprocess.Popen(words, env=environment, stdin=source, stdout=out, stderr=err, start_new_session=True)
+    except OSError as error:
+        raise ToolFailed(f"git cannot be started: {error.strerror}", reason="git_failed") from error
 
 
 @contextmanager
-def _input(data: bytes) -> Iterator[int | IO[bytes]]:
+def _input(data: bytes, lifeline: bool) -> Iterator[int | IO[bytes]]:
+    """Give what becomes standard input: nothing, some data, or a pipe that closes when this process is gone."""
+    if lifeline:
+        reader, writer = os.pipe()
+        try:
+            yield reader
+        finally:
+            os.close(reader)
+            os.close(writer)
+        return
     if not data:
         yield subprocess.DEVNULL
         return
@@ -195,21 +202,6 @@ def _input(data: bytes) -> Iterator[int | IO[bytes]]:
         stream.write(data)
         stream.seek(0)
         yield stream
-
-
-@contextmanager
-def _lifeline(wanted: bool) -> Iterator[tuple[list[str], list[int]]]:
-    """Give the shell that ties a command's life to ours, and the descriptors to pass on to it."""
-    if not wanted:
-        yield [], []
-        return
-    reader, writer = os.pipe()
-    try:
-        script = f"exec 3<&{reader}; {_LIFELINE}" if reader != 3 else _LIFELINE  # noqa: PLR2004  3 is what the script says
-        yield ["/bin/sh", "-c", script, "exeora-git"], [reader]
-    finally:
-        os.close(reader)
-        os.close(writer)
 
 
 def _wait(process: "subprocess.Popen[bytes]", seconds: float) -> bool:

@@ -11,6 +11,9 @@ from exeora_ws.git.listing import RawHead, find_holder, list_worktrees, read_hea
 from exeora_ws.git.messages import translated_os_errors
 from exeora_ws.git.port import Addition, BranchDeletion, Checkout, Head, Status, Worktree
 
+SAFE_REFS = ("refs/heads/", "refs/remotes/", "refs/tags/")
+"""What keeps a commit from being lost, and is not moved by an ordinary command."""
+
 
 class Engine(ABC):
     """A `Repository` but for the primitives below it, each of which one engine has its own way to do."""
@@ -59,6 +62,10 @@ class Engine(ABC):
     @abstractmethod
     def is_ancestor(self, older: str, newer: str) -> bool:
         """Whether `older` is reachable from `newer`."""
+
+    @abstractmethod
+    def is_reachable(self, commit: str) -> bool:
+        """Whether any branch, remote branch or tag leads to `commit`."""
 
     @abstractmethod
     def count_ahead_behind(self, ours: str, theirs: str) -> tuple[int, int]:
@@ -137,6 +144,10 @@ class Engine(ABC):
         """Forget one linked worktree whose folder is gone already."""
         with translated_os_errors("forgetting the worktree"):
             admin.remove(self.common_dir, worktree)
+
+    def discard_remains(self, folder_name: str) -> None:
+        """Delete what a removal cut short has left."""
+        admin.discard_remains(self.common_dir, folder_name)
 
     def lock_worktree(self, worktree: Worktree, reason: str) -> None:
         """Lock a linked worktree."""

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from exeora_ws.errors import ToolFailed
 from exeora_ws.git import gitfiles, refnames
-from exeora_ws.git.command import Git, decode
-from exeora_ws.git.engine import Engine, require_commit_id
+from exeora_ws.git.command import Git, decode, encode
+from exeora_ws.git.engine import SAFE_REFS, Engine, require_commit_id
 from exeora_ws.git.links import read_checkout
 from exeora_ws.git.listing import RawHead
 from exeora_ws.git.messages import describe_failure
@@ -48,13 +48,23 @@ class ExecutableRepository(Engine):
         return {ref: commit for ref, commit in found.items() if ref in wanted}
 
     def find_commit(self, spec: str) -> str | None:
-        """Ask `rev-parse`; what is no single commit is None."""
-        if not spec or spec.startswith("-") or "\0" in spec:
+        """Ask `cat-file`, which is told the name on its standard input: nothing in it can be an option."""
+        if not spec or spec.startswith("-") or "\n" in spec:
             return None
-        output = self.git.read(
-            "rev-parse", "--verify", "--quiet", "--end-of-options", spec + "^{commit}", ok=(0, 1, 128)
-        )
-        return output.text if output.code == 0 and refnames.is_commit_id(output.text) else None
+        name, kind = self._identify(spec)
+        if kind == "tag":
+            name, kind = self._identify(name + "^{commit}")
+        return name if kind == "commit" else None
+
+    def _identify(self, spec: str) -> tuple[str, str]:
+        asked = encode(spec + "\n")
+        output = self.git.read("cat-file", "--batch-check=%(objectname) %(objecttype)", stdin=asked, ok=(0, 128))
+        if output.code != 0:
+            failure = describe_failure(output.code, decode(output.err))
+            if failure.reason != "git_failed":
+                raise failure
+        name, _, kind = output.text.rpartition(" ")
+        return name, kind
 
     def list_branches(self) -> Sequence[str]:
         """Ask `for-each-ref`."""
@@ -74,6 +84,12 @@ class ExecutableRepository(Engine):
         """Ask `merge-base`."""
         ids = (require_commit_id(older), require_commit_id(newer))
         return self.git.read("merge-base", "--is-ancestor", *ids, ok=_NOTHING).code == 0
+
+    def is_reachable(self, commit: str) -> bool:
+        """Ask `for-each-ref` for one reference that contains it."""
+        return (
+            self.git.read("for-each-ref", "--count=1", f"--contains={require_commit_id(commit)}", *SAFE_REFS).text != ""
+        )
 
     def count_ahead_behind(self, ours: str, theirs: str) -> tuple[int, int]:
         """Ask `rev-list`."""

@@ -11,7 +11,7 @@ from pygit2.enums import ReferenceType, RepositoryOpenFlag
 from exeora_ws.errors import ToolFailed
 from exeora_ws.git import refnames
 from exeora_ws.git.command import decode
-from exeora_ws.git.engine import Engine, require_commit_id
+from exeora_ws.git.engine import SAFE_REFS, Engine, require_commit_id
 from exeora_ws.git.executable import ExecutableRepository
 from exeora_ws.git.libgit2_checkout import load_status, populate
 from exeora_ws.git.messages import tidy
@@ -101,6 +101,8 @@ class Libgit2Repository(Engine):
 
     def find_upstream(self, branch: str) -> str | None:
         """Look the upstream up in the configuration."""
+        if not refnames.is_branch_name(branch):
+            return None
         with translated():
             try:
                 found = self.raw.lookup_branch(branch)
@@ -116,6 +118,14 @@ class Libgit2Repository(Engine):
             require_commit_id(newer)
             self._require_commits(older, newer)
             return older == newer or self.raw.descendant_of(newer, older)
+
+    def is_reachable(self, commit: str) -> bool:
+        """Walk the graph from every branch and tag until one leads there."""
+        with translated():
+            self._require_commits(require_commit_id(commit))
+            names = (decode(name) for name in self.raw.raw_listall_references())
+            heads = {head for name in names if name.startswith(SAFE_REFS) and (head := self.find_commit(name))}
+            return commit in heads or any(self.raw.descendant_of(head, commit) for head in heads)
 
     def count_ahead_behind(self, ours: str, theirs: str) -> tuple[int, int]:
         """Walk the graph."""

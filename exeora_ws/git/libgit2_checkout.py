@@ -39,9 +39,10 @@ def populate(engine: Engine, repository: pygit2.Repository, addition: Addition) 
         head = addition.commit if branch is None else f"ref: refs/heads/{branch}"
         admin.make(engine.common_dir, addition.path, head)
         made = pygit2.Repository(os.fsdecode(addition.path), RepositoryOpenFlag.NO_SEARCH)
+        tree = made[addition.commit].peel(pygit2.Commit).tree
         strategy = CheckoutStrategy.FORCE | CheckoutStrategy.RECREATE_MISSING
-        made.checkout_tree(commit.tree, strategy=strategy)  # type: ignore[no-untyped-call]  # pygit2 leaves it untyped
-        made.index.read_tree(commit.tree)
+        made.checkout_tree(tree, strategy=strategy)  # type: ignore[no-untyped-call]  # pygit2 leaves it untyped
+        made.index.read_tree(tree)
         made.index.write()
         undo.pop_all()
 

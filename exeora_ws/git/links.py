@@ -141,6 +141,30 @@ def find_main_fault(root: str, common_dir: str) -> str | None:
     return None if gitfiles.is_git_dir(common_dir) else _BROKEN_LINK
 
 
+def leads_to(worktree: str, common_dir: str) -> bool:
+    """Whether a folder's `.git` file leads to an entry of this repository, sound or not."""
+    git_dir = gitfiles.read_git_link(worktree + "/.git")
+    return git_dir is not None and os.path.dirname(os.path.realpath(git_dir)) == common_dir + "/worktrees"
+
+
+def read_branch(worktree: str) -> str | None:
+    """Read the branch that a worktree's HEAD is on now: two small reads.
+
+    Returns:
+        The branch; "" when HEAD is detached; None when that cannot be read off a file (broken, or references are kept
+        in tables).
+    """
+    dot_git = worktree + "/.git"
+    git_dir = gitfiles.read_git_link(dot_git) or dot_git
+    head = gitfiles.read_text(git_dir + "/HEAD")
+    if head is None:
+        return None
+    if not head.startswith("ref:"):
+        return ""
+    ref = head[len("ref:") :].strip()
+    return ref.removeprefix("refs/heads/") if ref.startswith("refs/heads/") and ref != "refs/heads/.invalid" else None
+
+
 def _is_admin_of(git_dir: str, common_dir: str) -> bool:
     common = gitfiles.read_common_dir(git_dir)
     return common != git_dir and (common == common_dir or os.path.realpath(common) == common_dir)

@@ -215,6 +215,10 @@ class Repository(Protocol):
         """
         ...
 
+    def discard_remains(self, folder_name: str) -> None:
+        """Delete what a `remove_admin` that was killed has left of an entry for a folder of this name."""
+        ...
+
     def save_admin(self, worktree: Worktree, into: Path) -> None:
         """Copy what Git keeps about a linked worktree (HEAD, index, reflog, cone, submodules) to a new folder.
 
@@ -227,14 +231,6 @@ class Repository(Protocol):
 
         Raises `ToolFailed` with reason `branch_missing`, `branch_checked_out` or `worktree_present`.
         """
-        ...
-
-    def save_admin(self, worktree: Worktree, into: Path) -> None:
-        """Copy what an undo needs of the admin entry (HEAD, index, logs, sparse cone, config) into a folder."""
-        ...
-
-    def revive_admin(self, saved: Path, worktree: Path) -> None:
-        """Make an admin entry again from such a copy, for a folder that stands at `worktree`, and link the two."""
         ...
 
     def lock_worktree(self, worktree: Worktree, reason: str) -> None:

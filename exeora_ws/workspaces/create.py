@@ -166,7 +166,7 @@ def _refuse_held_branch(registry: Registry, project: Project, worktrees: Sequenc
                 hint=holder.hint,
                 data=holder.data,
             )
-        if worktree.held_branch == branch:
+        if branch in worktree.holds:
             holder = folders.name_worktree(registry, project, worktree)
             raise ToolFailed(
                 f"branch {branch!r} is in the middle of a {worktree.operation} in {holder.text}",
@@ -311,6 +311,7 @@ def undo_creation(registry: Registry, repository: Repository, operation: Unfinis
         if worktree.path == path and not worktree.main:
             repository.unlock_worktree(worktree)
             repository.remove_admin(worktree)
+    repository.discard_remains(path.name)
     if facts.new_branch is not None:
         repository.delete_branch(facts.new_branch, facts.commit, force=True)
     with suppress(OSError):

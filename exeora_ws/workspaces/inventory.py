@@ -11,7 +11,7 @@ from exeora_ws.limits import REPOSITORY_LOCK_SECONDS
 from exeora_ws.locks import hold_lock
 from exeora_ws.settings import Places
 from exeora_ws.storage import make_private_folder
-from exeora_ws.workspaces import connect, create, projects, recover, remove, resolve
+from exeora_ws.workspaces import connect, create, inventory_file, projects, recover, remove, resolve
 from exeora_ws.workspaces.place import Place, Project, Workspace
 from exeora_ws.workspaces.registry import Registry
 
@@ -110,8 +110,14 @@ class Inventory:
         return removal
 
     def recover(self) -> int:
-        """Settle what a killed process left half done, where nobody is at work; never waits."""
-        return recover.recover_idle(self.registry, self._lock_of)
+        """Settle what a killed process left half done, where nobody is at work; never waits.
+
+        The plain-text copy is made again when there is none: a kill after a commit, a new boot.
+        """
+        settled = recover.recover_idle(self.registry, self._lock_of)
+        if not inventory_file.is_current(str(self._places.inventory)):
+            self.registry.publish()
+        return settled
 
     @contextmanager
     def _working_on(self, project: Project, cancellation: Cancellation) -> Iterator[None]:

@@ -204,8 +204,7 @@ def _trash_of(managed_root: Path, workspace: Workspace) -> Path:
 def _take_away(repository: Repository, facts: RemovalFacts, worktree: Worktree | None) -> None:
     if facts.gone:
         return
-    trash = Path(facts.trash)
-    make_private_folder(trash)
+    trash = make_private_folder(Path(facts.trash))
     if worktree is not None:
         repository.save_admin(worktree, trash / "admin")
     try:
@@ -228,6 +227,7 @@ def settle_removal(
     for worktree in repository.list_worktrees():
         if str(worktree.path) == facts.worktree and not worktree.main:
             repository.remove_admin(worktree)
+    repository.discard_remains(Path(facts.worktree).name)
     deletion = _delete_branch(project, facts)
     _record(registry, operation, facts)
     return deletion
