@@ -2,11 +2,16 @@
 
 import copy
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import typer
+from typer.core import TyperGroup
 
 from exeora_cli.session import session_of
+
+_SHORT_HELP = 90
+_GLOBAL = "global_"
+"""Begins the names of the global options' parameters: a command may have an argument `workspace` beside them."""
 
 CommandFunction = Callable[..., None]
 
@@ -47,11 +52,31 @@ class Group:
         else:
             root.add_typer(self._typer, name=self.prefix, help=self.about)
 
+    @property
+    def shown_names(self) -> list[str]:
+        """What the program's help lists of it."""
+        return self.names if self.prefix is None else [self.prefix]
+
 
 def show_help(context: typer.Context) -> None:
     """Show what there is, when no command is named."""
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
+
+
+class Program(TyperGroup):
+    """The program itself: its help lists the commands under the titles of their groups."""
+
+    groups: ClassVar[tuple[Group, ...]] = ()
+    """Set once, by the program."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the commands, a section for each title."""
+        del ctx
+        for title in dict.fromkeys(group.title for group in self.groups):
+            names = [name for group in self.groups if group.title == title for name in group.shown_names]
+            with formatter.section(title):
+                formatter.write_dl([(name, self.commands[name].get_short_help_str(_SHORT_HELP)) for name in names])
 
 
 def spread_options(root: Any) -> None:
@@ -60,7 +85,7 @@ def spread_options(root: Any) -> None:
     Args:
         root: the group that typer built; its commands are changed in place.
     """
-    shared = [parameter for parameter in root.params if parameter.name in ("project", "workspace", "json")]
+    shared = [parameter for parameter in root.params if parameter.name.startswith(_GLOBAL)]
     for parameter in shared:
         _hand_over(parameter)
     for command in _list_commands(root):
@@ -78,7 +103,7 @@ def _hand_over(parameter: Any) -> None:
     def take(context: typer.Context, _parameter: Any, value: str | bool | None) -> None:
         # An empty selector was given, and names nothing: it must not read as none given.
         if value is not None and value is not False:
-            session_of(context).options.take(parameter.name, value)
+            session_of(context).options.take(parameter.name.removeprefix(_GLOBAL), value)
 
     parameter.callback = take
     parameter.expose_value = False

@@ -12,7 +12,7 @@ from typer.main import get_command
 from exeora_cli import answer, completion
 from exeora_cli.bug_log import log_to_file, record_bug, with_log_path
 from exeora_cli.commands import GROUPS
-from exeora_cli.group import show_help, spread_options
+from exeora_cli.group import Program, show_help, spread_options
 from exeora_cli.session import Session
 
 NAME = "exeora"
@@ -48,7 +48,9 @@ def _run(words: list[str]) -> int:
 
 def build() -> Any:
     """Build the program's commands."""
+    Program.groups = GROUPS
     root = typer.Typer(
+        cls=Program,
         rich_markup_mode=None,
         pretty_exceptions_enable=False,
         add_completion=False,
@@ -70,13 +72,13 @@ def _show_version(value: bool) -> None:
 
 def _take_globals(
     context: typer.Context,
-    project: Annotated[
+    global_project: Annotated[
         str | None,
         typer.Option(
             "--project", metavar="PROJECT", help="Project, by slug or id.", autocompletion=completion.complete_project
         ),
     ] = None,
-    workspace: Annotated[
+    global_workspace: Annotated[
         str | None,
         typer.Option(
             "-w",
@@ -86,13 +88,15 @@ def _take_globals(
             autocompletion=completion.complete_workspace,
         ),
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON document; errors as JSON on stderr.")] = False,
+    global_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON document; errors as JSON on stderr.")
+    ] = False,
     version: Annotated[
         bool, typer.Option("--version", is_eager=True, callback=_show_version, help="Print the version and exit.")
     ] = False,
 ) -> None:
     """Git workspaces for people and for agents: every branch its own worktree, every action where it was sent."""
-    del project, workspace, json, version  # `spread_options` has them taken over wherever they stand
+    del global_project, global_workspace, global_json, version  # `spread_options` has them taken, wherever they stand
     show_help(context)
 
 

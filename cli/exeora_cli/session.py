@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
-from exeora_ws.errors import ExeoraError, InvalidArguments, ToolFailed, UnknownTool
+from exeora_ws.errors import Cancelled, ExeoraError, InvalidArguments, ToolFailed, UnknownTool
 
 from exeora_cli import answer, selectors
 
 if TYPE_CHECKING:
     from exeora_ws.app import App
-    from exeora_ws.tools.call import AnyTool, Outcome, Scope
+    from exeora_ws.cancellation import Cancellation, Progress
+    from exeora_ws.tools.call import AnyTool, Caller, Outcome, Scope
     from exeora_ws.workspaces.place import Place, Project
 
 Result = dict[str, Any]
@@ -173,28 +174,32 @@ class Session:
         return outcome.to_dict()
 
     def _make(self, tool: str, arguments: Mapping[str, Any], project: "Project | None") -> "Outcome":
-        from exeora_ws import __version__
         from exeora_ws.cancellation import Cancellation
-        from exeora_ws.tools.call import Caller, Face, RawCall
+        from exeora_ws.tools.call import RawCall
 
         from exeora_cli.interrupt import cancel_on_signals
         from exeora_cli.progress import showing_progress
 
-        cancellation = Cancellation()
+        cancellation, outcome = Cancellation(), None
         with cancel_on_signals(cancellation) as interruption, showing_progress(tool) as progress:
-            client = f"exeora-cli/{__version__}"
-            caller = Caller(Face.CLI, client, "cli", self.bind(project), cancellation, progress)
+            caller = self._introduce(project, cancellation, progress)
             try:
                 outcome = self.app.calls.make(RawCall(tool, arguments), caller)
             except KeyboardInterrupt:
                 if interruption.signal is None:
                     raise
-                raise typer.Exit(answer.SIGNALLED + interruption.signal) from None
-        # A call that was done before it noticed is done: its answer is given.
-        if interruption.signal is not None and outcome.error is not None:
-            answer.print_error(interrupted(outcome.error), json=self.options.json)
+        # A call that was done before it noticed is done, and its answer is given.
+        if interruption.signal is not None and (outcome is None or outcome.error is not None):
+            answer.print_error(Cancelled("interrupted: the call was cancelled"), json=self.options.json)
             raise typer.Exit(answer.SIGNALLED + interruption.signal)
+        assert outcome is not None  # noqa: S101  told to the type checker: an exception has left by now
         return outcome
+
+    def _introduce(self, project: "Project | None", cancellation: "Cancellation", progress: "Progress") -> "Caller":
+        from exeora_ws import __version__
+        from exeora_ws.tools.call import Caller, Face
+
+        return Caller(Face.CLI, f"exeora-cli/{__version__}", "cli", self.bind(project), cancellation, progress)
 
     def show(self, result: Result, render: Callable[[Result], Shown]) -> None:
         """Print a result: as a document with `--json`, else as `render` words it."""
@@ -213,13 +218,6 @@ def explain_no_project() -> InvalidArguments:
         reason="no_project",
         hint="pass --project PROJECT, or register a folder: exeora project add PATH",
     )
-
-
-def interrupted(error: ExeoraError) -> ExeoraError:
-    """Give what is said of a call that was interrupted: cancelled, whatever the first consequence was."""
-    from exeora_ws.errors import Cancelled
-
-    return error if isinstance(error, Cancelled) else Cancelled("the call was cancelled")
 
 
 def session_of(context: typer.Context) -> Session:

@@ -40,8 +40,7 @@ def mcp(
     project = None if account else session.require_project()
     from exeora_ws.serve.stdio import serve_stdio
 
-    code = serve_stdio(session.app, session.bind(project))
-    raise typer.Exit(code or 0)
+    serve_stdio(session.app, session.bind(project))
 
 
 @group.command(

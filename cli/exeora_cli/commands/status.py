@@ -26,7 +26,7 @@ group = Group("Workspaces")
     """,
 )
 def status(ctx: typer.Context) -> None:
-    """Show the project and workspace that a command here would act in, and where things are kept."""
+    """Show where a command would act, and where things are kept."""
     session = session_of(ctx)
     inventory = session.app.inventory
     project = session.find_project()
