@@ -73,10 +73,17 @@ def print_error(error: ExeoraError, *, json: bool) -> None:
     narrate([error.message], hint=error.hint)
 
 
+class ReaderGone(Exception):
+    """Nobody reads the output any more. Its own class: typer makes an exit code 1 of a broken pipe."""
+
+
 def _write(stream: Any, data: bytes) -> None:
-    stream.flush()
-    stream.buffer.write(data)
-    stream.buffer.flush()
+    try:
+        stream.flush()
+        stream.buffer.write(data)
+        stream.buffer.flush()
+    except BrokenPipeError:
+        raise ReaderGone from None
 
 
 def quiet_pipe() -> int:

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import typer
 from typer.core import TyperGroup
 
+from exeora_cli import answer
 from exeora_cli.session import session_of
 
 _SHORT_HELP = 90
@@ -61,7 +62,7 @@ class Group:
 def show_help(context: typer.Context) -> None:
     """Show what there is, when no command is named."""
     if context.invoked_subcommand is None:
-        typer.echo(context.get_help())
+        answer.print_lines([context.get_help()])
 
 
 class Program(TyperGroup):

@@ -25,7 +25,7 @@ def run(words: list[str]) -> int:
     json = "--json" in (words[: words.index("--")] if "--" in words else words)
     try:
         return _run(words)
-    except BrokenPipeError:
+    except (answer.ReaderGone, BrokenPipeError):
         return answer.quiet_pipe()
     except KeyboardInterrupt:
         return answer.SIGNALLED + signal.SIGINT
