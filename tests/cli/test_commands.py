@@ -120,8 +120,9 @@ def test_path_takes_every_selector(exeora: CommandLine, feature: Path, repositor
 
 
 def test_path_of_the_previous_workspace(exeora: CommandLine, feature: Path):
-    from exeora_cli.previous import load_previous, store_previous
     from exeora_ws.app import open_app
+
+    from exeora_cli.previous import load_previous, store_previous
 
     app = open_app()
     project = app.inventory.list_projects()[0]

@@ -7,9 +7,9 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from exeora_cli import hot_completion
 from exeora_cli.snapshot import Unusual
-
 from support.commandline import CommandLine, child_environment
 
 

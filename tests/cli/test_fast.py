@@ -7,12 +7,12 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from exeora_cli import fast
-from exeora_cli.data_folder import find_data_folder
-from exeora_cli.plain import render_json
 from hypothesis import given
 from hypothesis import strategies as st
 
+from exeora_cli import fast
+from exeora_cli.data_folder import find_data_folder
+from exeora_cli.plain import render_json
 from support.commandline import CommandLine, child_environment
 from support.repositories import RepositoryMaker, git
 
