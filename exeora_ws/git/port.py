@@ -44,6 +44,7 @@ class Operation(StrEnum):
     MERGE = "merge"
     CHERRY_PICK = "cherry-pick"
     REVERT = "revert"
+    AM = "am"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +69,13 @@ class Worktree:
     """Branch that a rebase or bisect in this worktree holds although HEAD is detached."""
     admin: str | None
     """Name under `worktrees/` of the common folder; None for main."""
+    also_held: tuple[str, ...] = ()
+    """Further branches that a rebase with `--update-refs` in this worktree will move."""
+
+    @property
+    def holds(self) -> tuple[str, ...]:
+        """Every branch that may not be checked out or deleted elsewhere because of this worktree."""
+        return tuple(b for b in (self.branch, self.held_branch) if b is not None) + self.also_held
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,15 +208,25 @@ class Repository(Protocol):
         ...
 
     def remove_admin(self, worktree: Worktree) -> None:
-        """Forget one linked worktree whose folder is gone already: its admin entry only, nobody else's."""
+        """Forget one linked worktree whose folder is gone already: its admin entry only, nobody else's.
+
+        Raises `ToolFailed` with reason `locked`, `worktree_present` (its folder still leads to this entry) or
+        `stale` (the entry is another worktree's by now). No error when the entry is gone already.
+        """
         ...
 
     def save_admin(self, worktree: Worktree, into: Path) -> None:
-        """Copy what an undo needs of the admin entry (HEAD, index, logs, sparse cone, config) into a folder."""
+        """Copy what Git keeps about a linked worktree (HEAD, index, reflog, cone, submodules) to a new folder.
+
+        `into` must not exist; its parent must. With it and the worktree's files, `revive_admin` brings all back.
+        """
         ...
 
-    def revive_admin(self, saved: Path, worktree: Path) -> None:
-        """Make an admin entry again from such a copy, for a folder that stands at `worktree`, and link the two."""
+    def revive_admin(self, saved: Path, folder: Path) -> Worktree:
+        """Make an admin entry for `folder` (its files are back, its `.git` file may be missing) from a saved one.
+
+        Raises `ToolFailed` with reason `branch_missing`, `branch_checked_out` or `worktree_present`.
+        """
         ...
 
     def lock_worktree(self, worktree: Worktree, reason: str) -> None:

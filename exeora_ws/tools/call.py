@@ -158,8 +158,8 @@ class Calls:
         except Exception:
             identity = secrets.token_hex(6)
             log.exception("bug %s in %s", identity, raw.tool)
-            error = InternalError(f"internal error {identity}; see the log", data={"id": identity})
-            return Outcome(raw.tool, None, error)
+            bug = InternalError(f"internal error {identity}; see the log", data={"id": identity})
+            return Outcome(raw.tool, None, bug)
 
     def prepare(self, raw: RawCall, caller: Caller) -> ParsedCall:
         """Take a call up to the gate: everything that can be refused without asking anybody."""

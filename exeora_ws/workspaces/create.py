@@ -166,7 +166,7 @@ def _refuse_held_branch(registry: Registry, project: Project, worktrees: Sequenc
                 hint=holder.hint,
                 data=holder.data,
             )
-        if worktree.held_branch == branch:
+        if branch in worktree.holds:
             holder = folders.name_worktree(registry, project, worktree)
             raise ToolFailed(
                 f"branch {branch!r} is in the middle of a {worktree.operation} in {holder.text}",

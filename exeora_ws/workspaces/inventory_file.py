@@ -7,13 +7,17 @@ hot command may import it.
 
 import os
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 HEADER = "exeora-inventory 1"
 PROJECT_FIELDS = ("id", "slug", "root", "common_dir", "subdirectory", "bare")
 WORKSPACE_FIELDS = ("id", "project_id", "slug", "name", "branch", "worktree", "path", "managed")
 _ESCAPES = {"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"}
 
 
-def publish(path: "os.PathLike[str] | str", projects: "list[object]", workspaces: "list[object]") -> None:
+def publish(path: "os.PathLike[str] | str", projects: "Iterable[object]", workspaces: "Iterable[object]") -> None:
     """Write the copy whole, or leave none. Call it while holding the registry's write lock.
 
     It is not flushed to the disk: after a power cut an older or half file could stand there, so a half one is told by

@@ -204,8 +204,7 @@ def _trash_of(managed_root: Path, workspace: Workspace) -> Path:
 def _take_away(repository: Repository, facts: RemovalFacts, worktree: Worktree | None) -> None:
     if facts.gone:
         return
-    trash = Path(facts.trash)
-    make_private_folder(trash)
+    trash = make_private_folder(Path(facts.trash))
     if worktree is not None:
         repository.save_admin(worktree, trash / "admin")
     try:

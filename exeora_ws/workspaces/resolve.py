@@ -86,8 +86,8 @@ def refresh_branch(project: Project, workspace: Workspace) -> Workspace:
     """Give the workspace with the branch its HEAD is on now, where that can be read; else as last recorded."""
     if project.common_dir is None or (project.bare and workspace.main):
         return workspace
-    head = links.read_head(str(workspace.worktree))
-    return workspace if head is None else replace(workspace, branch=head.branch)
+    branch = links.read_branch(str(workspace.worktree))
+    return workspace if branch is None else replace(workspace, branch=branch or None)
 
 
 def require_repository_dir(project: Project) -> Path:
@@ -109,7 +109,10 @@ def find_around(registry: Registry, folder: Path) -> Place | None:
     A worktree that is not connected, a submodule and a foreign clone inside main are not main: what counts is the
     checkout around the folder, not the path above it.
     """
-    checkout = links.find_checkout(folder)
+    try:
+        checkout = links.find_checkout(folder)
+    except ToolFailed as error:
+        raise WorkspaceUnavailable(error.message, reason=error.reason, hint=error.hint) from error
     best: Place | None = None
     for project in registry.list_projects():
         for workspace in registry.list_workspaces(project.id):

@@ -1,0 +1,186 @@
+"""The folders under `worktrees/` where Git keeps each linked worktree: made, locked, copied and removed as files."""
+
+import os
+import secrets
+import shutil
+from contextlib import suppress
+from pathlib import Path
+
+from exeora_ws.errors import ToolFailed
+from exeora_ws.git import gitfiles
+from exeora_ws.git.links import find_link_fault
+from exeora_ws.git.port import Worktree
+
+# Rewritten for the entry's new place, or true only of the moment.
+_NOT_SAVED = ("gitdir", "commondir", "locked")
+_SAVED_NAME = "exeora-name"
+
+
+def list_names(common_dir: Path) -> list[str]:
+    """List the admin folders that name a worktree, sorted. Left-overs without `gitdir` are nobody's, as for Git."""
+    try:
+        names = sorted(os.listdir(common_dir / "worktrees"))
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    return [name for name in names if gitfiles.read_path(f"{common_dir}/worktrees/{name}/gitdir")]
+
+
+def read_folder(common_dir: Path, name: str) -> str | None:
+    """Give the worktree folder an entry is for, real; None when the entry does not say."""
+    back = gitfiles.read_back_link(f"{common_dir}/worktrees/{name}")
+    if back is None:
+        return None
+    return os.path.realpath(os.path.dirname(back) if os.path.basename(back) == ".git" else back)
+
+
+def read_lock(common_dir: Path, name: str) -> str | None:
+    """Give the reason a worktree is locked for, perhaps empty; None when it is not."""
+    path = f"{common_dir}/worktrees/{name}/locked"
+    text = gitfiles.read_text(path)
+    if text is None:
+        return "" if os.path.lexists(path) else None
+    return text.strip()
+
+
+def find_entries_for(common_dir: Path, folder: Path) -> list[str]:
+    """Find the entries whose worktree is this folder, there or not."""
+    wanted = os.path.realpath(folder)
+    return [name for name in list_names(common_dir) if read_folder(common_dir, name) == wanted]
+
+
+def remove(common_dir: Path, worktree: Worktree) -> None:
+    """Remove the entry of a worktree whose folder is gone. No error when it is gone already."""
+    name = require_name(worktree)
+    present = read_folder(common_dir, name)
+    if present is not None and present != str(worktree.path):
+        raise ToolFailed("this worktree's record is another worktree's by now", reason="stale")
+    require_unlocked(common_dir, name)
+    if find_link_fault(str(worktree.path), str(common_dir), name) is None:
+        raise ToolFailed("the worktree's folder is still there", reason="worktree_present")
+    discard(common_dir, name)
+
+
+def discard(common_dir: Path, name: str) -> None:
+    """Delete an entry, whatever it says. Without `gitdir`, which goes first, no Git sees it any more."""
+    folder = common_dir / "worktrees" / name
+    with suppress(FileNotFoundError):
+        os.unlink(folder / "gitdir")
+    with suppress(FileNotFoundError):
+        shutil.rmtree(folder)
+    with suppress(OSError):
+        os.rmdir(common_dir / "worktrees")
+
+
+def require_unlocked(common_dir: Path, name: str) -> None:
+    """Refuse a locked worktree and quote why it is locked."""
+    reason = read_lock(common_dir, name)
+    if reason is not None:
+        said = f": {reason}" if reason else ""
+        raise ToolFailed(f"the worktree is locked{said}", reason="locked", data={"lockReason": reason})
+
+
+def lock(common_dir: Path, worktree: Worktree, reason: str) -> None:
+    """Lock a worktree against pruning and removal."""
+    path = common_dir / "worktrees" / require_name(worktree) / "locked"
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+    except FileExistsError:
+        require_unlocked(common_dir, require_name(worktree))
+        raise
+    except FileNotFoundError as error:
+        raise ToolFailed("Git has no record of this worktree any more", reason="stale") from error
+    with os.fdopen(descriptor, "wb") as stream:
+        stream.write(os.fsencode(reason + "\n" if reason else ""))
+
+
+def unlock(common_dir: Path, worktree: Worktree) -> None:
+    """Unlock a worktree; no error when it was not locked."""
+    with suppress(FileNotFoundError):
+        os.unlink(common_dir / "worktrees" / require_name(worktree) / "locked")
+
+
+def make(common_dir: Path, folder: Path, head: str) -> str:
+    """Make an entry and the folder's `.git` file by hand; `head` is the content of HEAD. Gives the entry's name.
+
+    As Git does: the entry is locked until it is whole, so that nobody's prune takes it away.
+    """
+    name = _claim_name(common_dir, folder.name)
+    _fill(common_dir / "worktrees" / name, folder, {"HEAD": head + "\n"})
+    return name
+
+
+def save(common_dir: Path, worktree: Worktree, into: Path) -> None:
+    """Copy an entry to the new folder `into`; large immutable objects of submodules are linked, not copied."""
+    name = require_name(worktree)
+
+    def skip(folder: str, names: list[str]) -> list[str]:
+        top = os.path.samefile(folder, source)
+        return [n for n in names if n.endswith(".lock") or (top and n in _NOT_SAVED)]
+
+    source = common_dir / "worktrees" / name
+    shutil.copytree(source, into, symlinks=True, ignore=skip, copy_function=_link_or_copy)
+    (into / _SAVED_NAME).write_text(name, "utf-8", "surrogateescape")
+
+
+def revive(common_dir: Path, saved: Path, folder: Path) -> str:
+    """Make an entry for `folder` from a saved copy, under its old name if that is free. Gives the name."""
+    wanted = (saved / _SAVED_NAME).read_text("utf-8", "surrogateescape")
+    name = _claim_name(common_dir, wanted)
+    admin = common_dir / "worktrees" / name
+    try:
+        if name != wanted and (saved / "modules").is_dir():
+            # The submodules' own .git files name the old entry.
+            raise ToolFailed("its place under worktrees/ is taken, and its submodules need it", reason="unsupported")
+        for item in sorted(saved.iterdir()):
+            if item.name != _SAVED_NAME:
+                _copy(item, admin / item.name)
+        _fill(admin, folder, {})
+    except BaseException:
+        discard(common_dir, name)
+        raise
+    return name
+
+
+def require_name(worktree: Worktree) -> str:
+    """Give a linked worktree's entry; main has none, and no name leads out of `worktrees/`."""
+    name = worktree.admin
+    if name is None or name in ("", ".", "..") or "/" in name:
+        raise ToolFailed("this is main, not a linked worktree", reason="main_worktree")
+    return name
+
+
+def _claim_name(common_dir: Path, wanted: str) -> str:
+    parent = common_dir / "worktrees"
+    parent.mkdir(exist_ok=True)
+    stem = wanted.strip(".") or "worktree"
+    name = stem
+    while True:
+        try:
+            os.mkdir(parent / name)
+        except FileExistsError:
+            name = f"{stem}-{secrets.token_hex(3)}"
+        else:
+            (parent / name / "locked").write_bytes(b"initializing\n")
+            return name
+
+
+def _fill(admin: Path, folder: Path, files: dict[str, str]) -> None:
+    for name, content in (files | {"commondir": "../..\n", "gitdir": f"{folder}/.git\n"}).items():
+        (admin / name).write_bytes(os.fsencode(content))
+    (folder / ".git").write_bytes(os.fsencode(f"gitdir: {admin}\n"))
+    os.unlink(admin / "locked")
+
+
+def _copy(source: Path, target: Path) -> None:
+    if source.is_dir() and not source.is_symlink():
+        shutil.copytree(source, target, symlinks=True, copy_function=_link_or_copy)
+    else:
+        shutil.copy2(source, target, follow_symlinks=False)
+
+
+def _link_or_copy(source: str, target: str) -> None:
+    if "/objects/" in source:
+        with suppress(OSError):
+            os.link(source, target, follow_symlinks=False)
+            return
+    shutil.copy2(source, target, follow_symlinks=False)

@@ -1,0 +1,283 @@
+"""The only runner of the git executable: sealed environment, no prompt, a time limit, nothing left running."""
+
+import os
+import select
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from exeora_ws.environment import without_git_routing
+from exeora_ws.errors import ToolFailed
+from exeora_ws.git.messages import describe_failure
+from exeora_ws.limits import GIT_POPULATE_SECONDS, GIT_READ_SECONDS, KILL_GRACE_MS
+
+_DROPPED = frozenset({"GIT_EXTERNAL_DIFF", "GIT_DIFF_OPTS", "GIT_PAGER", "PAGER"})
+_READ_OPTIONS = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null")
+_CHANGE_OPTIONS = ("-c", "core.fsmonitor=false")
+
+# Runs the command as a child in its own group, and kills the group when the pipe on descriptor 3 closes: so git, its
+# checkout workers, filters and hooks die with an exeora that was killed outright.
+_LIFELINE = '"$@" 3<&- & child=$!; { read -r _ <&3; kill -KILL 0; } >/dev/null 2>&1 & wait $child'
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """What a finished git said."""
+
+    code: int
+    """Exit code; negative for the signal that ended it."""
+    out: bytes
+    err: bytes
+
+    @property
+    def text(self) -> str:
+        """Standard output without its last newline; undecodable bytes as surrogates."""
+        return decode(self.out).removesuffix("\n")
+
+
+def decode(data: bytes) -> str:
+    """Decode what git prints; undecodable bytes become surrogates, as `os.fsdecode` does under UTF-8."""
+    return data.decode("utf-8", "surrogateescape")
+
+
+def encode(text: str) -> bytes:
+    """The inverse of `decode`."""
+    return text.encode("utf-8", "surrogateescape")
+
+
+def find_git(environ: Mapping[str, str] | None = None) -> str | None:
+    """Find the git executable on the search path; None when there is none."""
+    return shutil.which("git", path=(os.environ if environ is None else environ).get("PATH"))
+
+
+def require_git() -> str:
+    """Find the git executable.
+
+    Raises:
+        ToolFailed: reason `git_missing`.
+    """
+    found = find_git()
+    if found is None:
+        raise ToolFailed("this needs the git executable, and there is none on PATH", reason="git_missing")
+    return found
+
+
+def clean_environment(environ: Mapping[str, str]) -> dict[str, str]:
+    """Give the environment for our own git calls: no routing, no prompt, no tracing, messages in plain English.
+
+    The character set stays the user's: hooks and filters see file names as they always do.
+    """
+    env = {n: v for n, v in without_git_routing(environ).items() if n not in _DROPPED and not n.startswith("GIT_TRACE")}
+    everything = env.pop("LC_ALL", None)
+    if everything:
+        env["LC_CTYPE"] = everything
+    return env | {"GIT_TERMINAL_PROMPT": "0", "LC_MESSAGES": "C", "LANGUAGE": "C"}
+
+
+class Git:
+    """Runs git for one repository, at one folder, without ever searching further up."""
+
+    def __init__(self, folder: Path, git_dir: Path) -> None:
+        """Take where to run (`folder`: a worktree's top or the Git folder itself) and the Git folder to act on."""
+        self.folder = folder
+        self._git_dir = git_dir
+
+    def read(self, *arguments: str, ok: Sequence[int] = (0,), stdin: bytes = b"") -> Output:
+        """Run a command that changes nothing: no optional locks, no hooks, no file system monitor.
+
+        Raises:
+            ToolFailed: an exit code that is not in `ok`; see `describe_failure` for its reason.
+        """
+        return self._run((*_READ_OPTIONS, *arguments), ok, GIT_READ_SECONDS, stdin=stdin, optional_locks=False)
+
+    def change(self, *arguments: str, ok: Sequence[int] = (0,), stdin: bytes = b"") -> Output:
+        """Run a short command that changes refs or configuration, with the hooks that git would run."""
+        return self._run((*_CHANGE_OPTIONS, *arguments), ok, GIT_READ_SECONDS, stdin=stdin)
+
+    def populate(self, *arguments: str) -> Output:
+        """Run a long command that writes a worktree; it dies with this process. Gives any exit code."""
+        return self._run((*_CHANGE_OPTIONS, *arguments), None, GIT_POPULATE_SECONDS, lifeline=True)
+
+    def _run(
+        self,
+        arguments: Sequence[str],
+        ok: Sequence[int] | None,
+        seconds: float,
+        *,
+        stdin: bytes = b"",
+        optional_locks: bool = True,
+        lifeline: bool = False,
+    ) -> Output:
+        environment = clean_environment(os.environ)
+        if not optional_locks:
+            environment["GIT_OPTIONAL_LOCKS"] = "0"
+        command = [require_git(), *self._place(environment), *arguments]
+        output = run(command, environment, seconds=seconds, stdin=stdin, lifeline=lifeline)
+        if ok is not None and output.code not in ok:
+            raise describe_failure(output.code, decode(output.err))
+        return output
+
+    def _place(self, environment: dict[str, str]) -> list[str]:
+        """Say where git shall act. Somebody else's folder is left to git's own search, which judges its ownership."""
+        try:
+            ours = {os.stat(self._git_dir).st_uid, os.stat(self.folder).st_uid} == {os.geteuid()}
+        except OSError as error:
+            raise ToolFailed("the repository's folder is gone", reason="not_a_repository") from error
+        if ours:
+            return ["-C", str(self.folder), f"--git-dir={self._git_dir}"]
+        environment["GIT_CEILING_DIRECTORIES"] = os.path.dirname(self.folder)
+        return ["-C", str(self.folder)]
+
+
+def run(
+    command: Sequence[str],
+    environment: Mapping[str, str],
+    *,
+    seconds: float,
+    stdin: bytes = b"",
+    lifeline: bool = False,
+) -> Output:
+    """Run a program in its own session and wait for itself alone, not for whoever inherited its output.
+
+    Output goes to unnamed files: a child that keeps them open holds up nothing, and no pipe can fill. Whatever is
+    left of the process group afterwards is killed, also on an exception.
+
+    Raises:
+        ToolFailed: reason `timeout`; `git_failed` when it cannot be started; `invalid_argument` for a NUL in one.
+    """
+    if any("\0" in argument for argument in command):
+        raise ToolFailed("a name for git cannot hold a NUL character", reason="invalid_argument")
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err, _lifeline(lifeline) as (prefix, passed):
+        process = _start([*prefix, *command], environment, (out, err), stdin, passed)
+        try:
+            if not _wait(process, seconds):
+                raise ToolFailed(f"git took longer than {seconds:g} s and was stopped", reason="timeout")
+        finally:
+            _kill_tree(process)
+        return Output(_plain_code(process.returncode, lifeline=lifeline), _content(out), _content(err))
+
+
+def _start(
+    command: Sequence[str],
+    environment: Mapping[str, str],
+    outputs: tuple[IO[bytes], IO[bytes]],
+    stdin: bytes,
+    passed: Sequence[int],
+) -> "subprocess.Popen[bytes]":
+    with _input(stdin) as source:
+        try:
+            return subprocess.Popen(
+                [encode(part) for part in command],
+                env=environment,
+                stdin=source,
+                stdout=outputs[0],
+                stderr=outputs[1],
+                start_new_session=True,
+                pass_fds=passed,
+            )
+        except OSError as error:
+            raise ToolFailed(f"git cannot be started: {error.strerror}", reason="git_failed") from error
+
+
+@contextmanager
+def _input(data: bytes) -> Iterator[int | IO[bytes]]:
+    if not data:
+        yield subprocess.DEVNULL
+        return
+    with tempfile.TemporaryFile() as stream:
+        stream.write(data)
+        stream.seek(0)
+        yield stream
+
+
+@contextmanager
+def _lifeline(wanted: bool) -> Iterator[tuple[list[str], list[int]]]:
+    """Give the shell that ties a command's life to ours, and the descriptors to pass on to it."""
+    if not wanted:
+        yield [], []
+        return
+    reader, writer = os.pipe()
+    try:
+        script = f"exec 3<&{reader}; {_LIFELINE}" if reader != 3 else _LIFELINE  # noqa: PLR2004  3 is what the script says
+        yield ["/bin/sh", "-c", script, "exeora-git"], [reader]
+    finally:
+        os.close(reader)
+        os.close(writer)
+
+
+def _wait(process: "subprocess.Popen[bytes]", seconds: float) -> bool:
+    """Wait for the process itself; False when the time is over. A pidfd wakes at once, where `Popen.wait` polls."""
+    deadline = time.monotonic() + seconds
+    with suppress(AttributeError, OSError):
+        descriptor = os.pidfd_open(process.pid)
+        try:
+            poll = select.poll()
+            poll.register(descriptor, select.POLLIN)
+            poll.poll(seconds * 1000)
+        finally:
+            os.close(descriptor)
+    try:
+        process.wait(max(0.0, deadline - time.monotonic()) + 0.01)
+    except subprocess.TimeoutExpired:
+        return False
+    return True
+
+
+def _kill_tree(process: "subprocess.Popen[bytes]") -> None:
+    """End what is left: at once and silently after a normal end, else with everything that descends from it."""
+    if process.returncode is None:
+        _end_running(process)
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+
+
+def _end_running(process: "subprocess.Popen[bytes]") -> None:
+    descendants = _snapshot(process.pid)
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGTERM)
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(KILL_GRACE_MS / 1000)
+    for descendant in descendants:
+        descendant.kill()
+    if process.returncode is None:
+        process.kill()
+        process.wait()
+
+
+class _Descendant:
+    """A process below ours, told from a later owner of its number by its start time."""
+
+    def __init__(self, process: object) -> None:
+        self._process = process
+
+    def kill(self) -> None:
+        import psutil  # noqa: PLC0415  only a call that ran out of time needs it
+
+        with suppress(psutil.Error):
+            if isinstance(self._process, psutil.Process):
+                self._process.kill()
+
+
+def _snapshot(pid: int) -> list[_Descendant]:
+    import psutil  # noqa: PLC0415  only a call that ran out of time needs it
+
+    with suppress(psutil.Error):
+        return [_Descendant(child) for child in psutil.Process(pid).children(recursive=True)]
+    return []
+
+
+def _plain_code(code: int, *, lifeline: bool) -> int:
+    """Give the command's own code: a lifeline's shell reports a signal as 128 and its number (129 is git's usage)."""
+    return 128 - code if lifeline and 128 + 1 < code < 128 + 65 else code
+
+
+def _content(stream: IO[bytes]) -> bytes:
+    stream.seek(0)
+    return stream.read()

@@ -1,0 +1,229 @@
+"""What both engines share: everything that is read or changed as files, and the rules built on their primitives."""
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from exeora_ws.errors import ToolFailed
+from exeora_ws.git import admin, refnames
+from exeora_ws.git.listing import RawHead, find_holder, list_worktrees, read_head_file
+from exeora_ws.git.messages import translated_os_errors
+from exeora_ws.git.port import Addition, BranchDeletion, Checkout, Head, Status, Worktree
+
+SAFE_REFS = ("refs/heads/", "refs/remotes/", "refs/tags/")
+"""What keeps a commit from being lost, and is not moved by an ordinary command."""
+
+
+class Engine(ABC):
+    """A `Repository` but for the primitives below it, each of which one engine has its own way to do."""
+
+    def __init__(self, checkout: Checkout) -> None:
+        self._place = checkout
+
+    @property
+    def place(self) -> Checkout:
+        """Where it was opened."""
+        return self._place
+
+    @property
+    def common_dir(self) -> Path:
+        """The repository's shared Git folder."""
+        return self._place.common_dir
+
+    @property
+    def checkout(self) -> Path | None:
+        """Top folder of the worktree it was opened at; None when opened at a bare Git folder."""
+        return self._place.top
+
+    @property
+    def bare(self) -> bool:
+        """Whether the repository has no main worktree."""
+        return self._place.bare
+
+    # What an engine must do itself.
+
+    @abstractmethod
+    def resolve_refs(self, refs: Iterable[str]) -> Mapping[str, str]:
+        """Give the commits of those of the full references that exist."""
+
+    @abstractmethod
+    def find_commit(self, spec: str) -> str | None:
+        """Find the commit a commit-ish names."""
+
+    @abstractmethod
+    def list_branches(self) -> Sequence[str]:
+        """List local branches, sorted."""
+
+    @abstractmethod
+    def find_upstream(self, branch: str) -> str | None:
+        """Find the commit of a branch's upstream."""
+
+    @abstractmethod
+    def is_ancestor(self, older: str, newer: str) -> bool:
+        """Whether `older` is reachable from `newer`."""
+
+    @abstractmethod
+    def is_reachable(self, commit: str) -> bool:
+        """Whether any branch, remote branch or tag leads to `commit`."""
+
+    @abstractmethod
+    def count_ahead_behind(self, ours: str, theirs: str) -> tuple[int, int]:
+        """Count the commits on one side only."""
+
+    @abstractmethod
+    def status(self, *, ignored: bool = False) -> Status:
+        """Give the state of the checkout."""
+
+    @abstractmethod
+    def add_worktree(self, addition: Addition) -> None:
+        """Add a worktree, all or nothing."""
+
+    @abstractmethod
+    def write_branch(self, name: str, commit: str) -> bool:
+        """Make a reference that must not exist; False when it does by now."""
+
+    @abstractmethod
+    def delete_ref(self, name: str, expected: str) -> bool:
+        """Delete a branch's reference while it is at `expected`; False when it is elsewhere by now."""
+
+    @abstractmethod
+    def forget_branch_settings(self, name: str) -> None:
+        """Remove the `branch.NAME` section of the repository's configuration."""
+
+    # What follows from that.
+
+    def read_head(self, git_dir: Path) -> RawHead:
+        """Read HEAD of the worktree with this Git folder."""
+        return read_head_file(git_dir)
+
+    def head(self) -> Head:
+        """HEAD of the checkout it was opened at."""
+        raw = self.read_head(self._place.git_dir)
+        if raw.ref is None:
+            return Head(None, raw.commit)
+        return Head(refnames.short_branch(raw.ref), self.resolve_refs([raw.ref]).get(raw.ref))
+
+    def list_worktrees(self) -> Sequence[Worktree]:
+        """Every worktree on record, broken ones too, main first."""
+        with translated_os_errors("reading the worktrees"):
+            return list_worktrees(self._place, self.read_head, self.resolve_refs)
+
+    def find_branch(self, name: str) -> str | None:
+        """Find the commit of a local branch."""
+        if not refnames.is_branch_name(name):
+            return None
+        ref = refnames.BRANCHES + name
+        return self.resolve_refs([ref]).get(ref)
+
+    def is_branch_name(self, name: str) -> bool:
+        """Whether Git takes this as a new branch's name."""
+        return refnames.is_branch_name(name)
+
+    def create_branch(self, name: str, commit: str) -> None:
+        """Make a local branch at a commit, without upstream."""
+        if not refnames.is_branch_name(name):
+            raise ToolFailed(f"{name[:200]!r} is not a valid branch name", reason="invalid_branch")
+        require_commit_id(commit)
+        if self.find_branch(name) is not None:
+            raise ToolFailed(f"branch {name!r} exists already", reason="branch_exists")
+        self._refuse_conflict(name)
+        if not self.write_branch(name, commit):
+            raise ToolFailed(f"branch {name!r} exists already", reason="branch_exists")
+
+    def _refuse_conflict(self, name: str) -> None:
+        other = refnames.find_conflict(name, list(self.list_branches()))
+        if other is not None:
+            raise ToolFailed(
+                f"branch {name!r} cannot stand beside branch {other!r}: one is a folder of the other",
+                reason="branch_conflict",
+                data={"branch": other},
+            )
+
+    def remove_admin(self, worktree: Worktree) -> None:
+        """Forget one linked worktree whose folder is gone already."""
+        with translated_os_errors("forgetting the worktree"):
+            admin.remove(self.common_dir, worktree)
+
+    def lock_worktree(self, worktree: Worktree, reason: str) -> None:
+        """Lock a linked worktree."""
+        with translated_os_errors("locking the worktree"):
+            admin.lock(self.common_dir, worktree, reason)
+
+    def unlock_worktree(self, worktree: Worktree) -> None:
+        """Unlock a linked worktree."""
+        with translated_os_errors("unlocking the worktree"):
+            admin.unlock(self.common_dir, worktree)
+
+    def save_admin(self, worktree: Worktree, into: Path) -> None:
+        """Copy what Git keeps about a linked worktree to a new folder."""
+        with translated_os_errors("saving the worktree's record"):
+            admin.save(self.common_dir, worktree, into)
+
+    def revive_admin(self, saved: Path, folder: Path) -> Worktree:
+        """Make an admin entry for `folder` from a saved one."""
+        with translated_os_errors("bringing the worktree's record back"):
+            if admin.find_entries_for(self.common_dir, folder) or os.path.isdir(folder / ".git"):
+                raise ToolFailed("there is a worktree in that folder already", reason="worktree_present")
+            self._refuse_revival(saved)
+            name = admin.revive(self.common_dir, saved, folder)
+        return next(w for w in self.list_worktrees() if w.admin == name)
+
+    def _refuse_revival(self, saved: Path) -> None:
+        branch = refnames.short_branch(read_head_file(saved).ref)
+        if branch is not None:
+            if self.find_branch(branch) is None:
+                raise ToolFailed(f"branch {branch!r} is gone", reason="branch_missing", data={"branch": branch})
+            self.refuse_held(branch)
+
+    def refuse_held(self, branch: str) -> None:
+        """Refuse a branch that some worktree has checked out, or holds in a rebase or bisect."""
+        holder = find_holder(self.list_worktrees(), branch)
+        if holder is not None:
+            raise ToolFailed(
+                f"branch {branch!r} is {describe_hold(holder, branch)}",
+                reason="branch_checked_out",
+                data={"branch": branch, "worktree": holder.path.name, "main": holder.main},
+            )
+
+    def delete_branch(self, name: str, expected: str, *, force: bool = False) -> BranchDeletion:
+        """Delete a local branch as `git branch -d` does, only while it still points at `expected`."""
+        present = self.find_branch(name)
+        if present is None:
+            return BranchDeletion(deleted=False, reason="missing", message=f"there is no branch {name!r}")
+        holder = find_holder(self.list_worktrees(), name)
+        if holder is not None:
+            said = f"branch {name!r} is {describe_hold(holder, name)}"
+            return BranchDeletion(deleted=False, reason="checked_out", message=said)
+        if present == expected and not force and not self._is_merged(name, present):
+            said = f"branch {name!r} has commits that are not merged"
+            return BranchDeletion(deleted=False, reason="unmerged", message=said)
+        if present != expected or not self.delete_ref(name, expected):
+            said = f"branch {name!r} has moved since it was looked at"
+            return BranchDeletion(deleted=False, reason="moved", message=said)
+        self.forget_branch_settings(name)
+        return BranchDeletion(deleted=True)
+
+    def _is_merged(self, name: str, commit: str) -> bool:
+        into = self.find_upstream(name) or self.head().commit
+        return into is not None and self.is_ancestor(commit, into)
+
+
+def describe_hold(worktree: Worktree, branch: str) -> str:
+    """Say how a worktree holds a branch."""
+    where = "main" if worktree.main else f"worktree {worktree.path.name!r}"
+    if worktree.branch == branch:
+        return f"checked out in {where}"
+    doing = worktree.operation or "rebase"
+    return f"in the middle of a {doing} in {where}"
+
+
+def require_commit_id(text: str) -> str:
+    """Take a full object id.
+
+    Raises:
+        ToolFailed: reason `unknown_commit`.
+    """
+    if not refnames.is_commit_id(text):
+        raise ToolFailed("a full commit id is needed here", reason="unknown_commit")
+    return text

@@ -1,0 +1,101 @@
+"""Every worktree on record, broken ones too: the records read as files, the commits asked of an engine."""
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from exeora_ws.git import admin, gitfiles
+from exeora_ws.git.links import find_link_fault
+from exeora_ws.git.operations import read_operation
+from exeora_ws.git.port import Checkout, LinkFault, Worktree
+from exeora_ws.git.refnames import is_commit_id, short_branch
+
+_FAULTS = {
+    LinkFault.MISSING: "its folder is missing",
+    LinkFault.NOT_A_WORKTREE: "its folder has no .git file",
+    LinkFault.OTHER_REPOSITORY: "its folder belongs to another repository",
+    LinkFault.BROKEN_LINK: "its folder and Git's record of it do not lead to each other",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class RawHead:
+    """HEAD as its file says: a reference or a commit, or neither when it cannot be read."""
+
+    ref: str | None
+    commit: str | None
+
+
+Resolver = Callable[[Iterable[str]], Mapping[str, str]]
+"""Gives the commits of those full references that exist."""
+HeadReader = Callable[[Path], RawHead]
+
+
+def read_head_file(git_dir: Path) -> RawHead:
+    """Read the HEAD of a worktree, by its Git folder; an old symbolic link counts as its target."""
+    path = f"{git_dir}/HEAD"
+    if os.path.islink(path):
+        return RawHead(os.readlink(path), None)
+    text = (gitfiles.read_text(path) or "").strip()
+    if text.startswith("ref:"):
+        return RawHead(text[len("ref:") :].strip(), None)
+    return RawHead(None, text if is_commit_id(text) else None)
+
+
+def list_worktrees(checkout: Checkout, read_head: HeadReader, resolve: Resolver) -> list[Worktree]:
+    """List main first, then the linked worktrees by path."""
+    common = checkout.common_dir
+    names = admin.list_names(common)
+    heads = {name: read_head(common / "worktrees" / name) for name in names}
+    main = RawHead(None, None) if checkout.bare else read_head(common)
+    commits = resolve({head.ref for head in (main, *heads.values()) if head.ref is not None})
+    linked = [_describe_linked(common, name, heads[name], commits) for name in names]
+    return [_describe_main(checkout, main, commits), *sorted(linked, key=lambda w: (str(w.path), w.admin))]
+
+
+def _describe_main(checkout: Checkout, head: RawHead, commits: Mapping[str, str]) -> Worktree:
+    state = read_operation(checkout.common_dir)
+    return Worktree(
+        path=checkout.main,
+        main=True,
+        bare=checkout.bare,
+        branch=short_branch(head.ref),
+        head=_commit_of(head, commits),
+        detached=not checkout.bare and head.ref is None and head.commit is not None,
+        locked=None,
+        prunable=None,
+        operation=state.operation,
+        held_branch=state.held_branch,
+        admin=None,
+        also_held=state.also_held,
+    )
+
+
+def _describe_linked(common: Path, name: str, head: RawHead, commits: Mapping[str, str]) -> Worktree:
+    state = read_operation(common / "worktrees" / name)
+    folder = admin.read_folder(common, name) or ""
+    fault = find_link_fault(folder, str(common), name)
+    return Worktree(
+        path=Path(folder),
+        main=False,
+        bare=False,
+        branch=short_branch(head.ref),
+        head=_commit_of(head, commits),
+        detached=head.ref is None and head.commit is not None,
+        locked=admin.read_lock(common, name),
+        prunable=None if fault is None else _FAULTS[LinkFault(fault)],
+        operation=state.operation,
+        held_branch=state.held_branch,
+        admin=name,
+        also_held=state.also_held,
+    )
+
+
+def _commit_of(head: RawHead, commits: Mapping[str, str]) -> str | None:
+    return head.commit if head.ref is None else commits.get(head.ref)
+
+
+def find_holder(worktrees: Iterable[Worktree], branch: str) -> Worktree | None:
+    """Find the worktree that keeps a branch from being checked out or deleted elsewhere."""
+    return next((worktree for worktree in worktrees if branch in worktree.holds), None)
