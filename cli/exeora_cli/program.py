@@ -7,10 +7,12 @@ from typing import Annotated, Any
 import typer
 from exeora_ws import __version__
 from exeora_ws.errors import ExeoraError, InternalError, InvalidArguments
+from exeora_ws.serve.log import keep_log
+from exeora_ws.settings import find_places
 from typer.main import get_command
 
 from exeora_cli import answer, completion
-from exeora_cli.bug_log import log_to_file, record_bug, with_log_path
+from exeora_cli.bug_log import record_bug, with_log_path
 from exeora_cli.commands import GROUPS
 from exeora_cli.group import Program, show_help, spread_options
 from exeora_cli.session import Session
@@ -21,7 +23,8 @@ _USAGE_HINT = "exeora --help, or exeora COMMAND --help"
 
 def run(words: list[str]) -> int:
     """Run a command line; gives the exit code."""
-    log_path = log_to_file()
+    places = find_places()
+    keep_log(places)
     json = "--json" in (words[: words.index("--")] if "--" in words else words)
     try:
         return _run(words)
@@ -30,11 +33,11 @@ def run(words: list[str]) -> int:
     except KeyboardInterrupt:
         return answer.SIGNALLED + signal.SIGINT
     except ExeoraError as error:
-        told = with_log_path(error, log_path) if isinstance(error, InternalError) else error
+        told = with_log_path(error, places.log) if isinstance(error, InternalError) else error
     except typer.TyperException as error:
         told = InvalidArguments(_plain(error.format_message()), reason="usage", hint=_USAGE_HINT)
     except Exception as bug:  # noqa: BLE001  whatever else it is, it is a bug: logged, and told without its text
-        told = with_log_path(record_bug(bug), log_path)
+        told = with_log_path(record_bug(bug), places.log)
     answer.print_error(told, json=json)
     return answer.exit_code(told)
 
