@@ -1,7 +1,7 @@
 """The wiring, once: from the user's places to a core that faces can call."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -40,6 +40,13 @@ class App:
     inventory: Inventory
     services: Services
     calls: Calls
+    session_closers: tuple[Callable[[str], object], ...] = ()
+    """End what lives as long as a conversation: its processes, its snapshots."""
+
+    def close_session(self, session: str) -> None:
+        """End what a conversation has started. Every server calls it once for each session."""
+        for close in self.session_closers:
+            close(session)
 
 
 def open_app(places: Places | None = None) -> App:
