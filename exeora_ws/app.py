@@ -48,6 +48,10 @@ class App:
         for close in self.session_closers:
             close(session)
 
+    def close(self) -> None:
+        """End everything this process has started. A server calls it at its end."""
+        self.services.supervisor.close()
+
 
 def open_app(places: Places | None = None) -> App:
     """Open the core for this user, and settle what a killed process left half done.
@@ -74,7 +78,8 @@ def open_app(places: Places | None = None) -> App:
     )
     reap_leftovers(database)
     inventory.recover()
-    return App(where, inventory, services, Calls(CATALOG, services, _open_gate(where, database, services)))
+    calls = Calls(CATALOG, services, _open_gate(where, database, services))
+    return App(where, inventory, services, calls, session_closers=(supervisor.close_session,))
 
 
 def _open_gate(places: Places, database: Database, services: Services) -> CallGate:
