@@ -146,6 +146,7 @@ class Supervisor:
             self._loop = None
         if loop is not None and self._threaded:
             loop.stop()
+        self._orphans.sweep()
         if self._records is not None:
             with suppress(ExeoraError):
                 self._records.close()
@@ -170,6 +171,7 @@ class Supervisor:
             folder=command.folder,
             stdin=DEVNULL if ring is None else PIPE,
             stderr=PIPE if ring is None else STDOUT,
+            umask=command.umask,
             stray=partial(self._is_stray, process_id),
         )
         process = Process(loop, child, sink, on_gone=partial(self._forget_later, process_id))
