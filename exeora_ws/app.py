@@ -7,12 +7,29 @@ from pathlib import Path
 
 from exeora_ws.database import Database
 from exeora_ws.names import WorkspaceId
+from exeora_ws.policy.approvals import APPROVAL_MIGRATIONS, Approvals
+from exeora_ws.policy.attendance import Attendance
+from exeora_ws.policy.audit import AUDIT_MIGRATIONS, Audit
+from exeora_ws.policy.gate import Gate
+from exeora_ws.policy.signing import Signer
+from exeora_ws.policy.sources import PolicyBook
+from exeora_ws.processes.records import PROCESS_MIGRATIONS, Records, reap_leftovers, stop_workspace_everywhere
+from exeora_ws.processes.supervisor import Supervisor
 from exeora_ws.settings import Places, find_places, load_settings
-from exeora_ws.tools.call import ApprovedCall, Caller, Calls, ParsedCall
+from exeora_ws.tools.call import Calls
 from exeora_ws.tools.catalog import CATALOG
+from exeora_ws.tools.gate import CallGate
 from exeora_ws.tools.services import Services
 from exeora_ws.workspaces.inventory import Inventory
 from exeora_ws.workspaces.registry import REGISTRY_MIGRATIONS, Registry
+
+MIGRATIONS = {
+    "registry": REGISTRY_MIGRATIONS,
+    "processes": PROCESS_MIGRATIONS,
+    "approvals": APPROVAL_MIGRATIONS,
+    "audit": AUDIT_MIGRATIONS,
+}
+"""The tables of the database, room by room."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +48,10 @@ class App:
         for close in self.session_closers:
             close(session)
 
+    def close(self) -> None:
+        """End everything this process has started. A server calls it at its end."""
+        self.services.supervisor.close()
+
 
 def open_app(places: Places | None = None) -> App:
     """Open the core for this user, and settle what a killed process left half done.
@@ -39,20 +60,29 @@ def open_app(places: Places | None = None) -> App:
         ToolFailed: the database or `config.json` cannot be used.
     """
     where = places or find_places()
-    database = Database(where.database, {"registry": REGISTRY_MIGRATIONS})
+    database = Database(where.database, MIGRATIONS)
+    supervisor = Supervisor(records=Records(database))
+
+    def stop_processes(workspace: WorkspaceId) -> Sequence[str]:
+        return [live.command for live in stop_workspace_everywhere(database, workspace)]
+
     inventory = Inventory(
-        Registry(database, where), where, lambda: load_settings(where).managed_root(where), _stop_processes
+        Registry(database, where), where, lambda: load_settings(where).managed_root(where), stop_processes
     )
     services = Services(
-        places=where, home=Path(os.path.expanduser("~")), settings=lambda: load_settings(where), inventory=inventory
+        places=where,
+        home=Path(os.path.expanduser("~")),
+        settings=lambda: load_settings(where),
+        inventory=inventory,
+        supervisor=supervisor,
     )
+    reap_leftovers(database)
     inventory.recover()
-    return App(where, inventory, services, Calls(CATALOG, services, _pass))
+    calls = Calls(CATALOG, services, _open_gate(where, database, services))
+    return App(where, inventory, services, calls, session_closers=(supervisor.close_session,))
 
 
-def _stop_processes(_workspace: WorkspaceId) -> Sequence[str]:
-    return ()
-
-
-def _pass(parsed: ParsedCall, _caller: Caller) -> ApprovedCall:
-    return ApprovedCall(parsed, None)
+def _open_gate(places: Places, database: Database, services: Services) -> CallGate:
+    attendance = Attendance(places.locks)
+    gate = Gate(Approvals(database), attendance, Signer(places.data / "approval.key"))
+    return CallGate(gate, PolicyBook(), Audit(database), services, CATALOG)
