@@ -3,6 +3,7 @@
 #   make demo [REPO=path]    the main job, for real, on a clone of this repository (or of another one)
 #   make test [ARGS=…]       all tests
 #   make lint                ruff and mypy
+#   make docs                the pages that are made of the code
 
 PYTHON ?= $(firstword $(foreach name,python3 python3.14 python3.13 python3.12 python3.11,\
 	$(shell $(name) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $(name))))
@@ -15,7 +16,7 @@ unexport PYTHONPATH PYTHONHOME PIP_TARGET PIP_PREFIX PIP_USER
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 .DEFAULT_GOAL := test
-.PHONY: demo test lint format clean
+.PHONY: demo test lint format docs clean
 
 demo: $(INSTALLED)
 	@PATH="$(CURDIR)/$(BIN):$$PATH" REPO="$(REPO)" bash fixtures/demo.sh
@@ -31,6 +32,9 @@ lint: $(INSTALLED)
 format: $(INSTALLED)
 	@$(BIN)/python -m ruff check --fix .
 	@$(BIN)/python -m ruff format .
+
+docs: $(INSTALLED)
+	@PYTHONPATH=tests $(BIN)/python -m support.cli_reference
 
 clean:
 	rm -rf $(VENV)

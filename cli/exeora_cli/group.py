@@ -32,16 +32,20 @@ class Group:
         self.about = about
         self._typer = typer.Typer(rich_markup_mode=None, no_args_is_help=False)
         self.names: list[str] = []
+        self.documents: dict[str, str] = {}
+        """For each command, what its JSON document holds (docs/cli.md is made of it)."""
         if prefix is not None:
             self._typer.callback(invoke_without_command=True)(show_help)
 
-    def command(self, name: str, examples: str) -> Callable[[CommandFunction], CommandFunction]:
+    def command(self, name: str, examples: str, document: str) -> Callable[[CommandFunction], CommandFunction]:
         """Declare a command.
 
         Args:
             name: as typed.
             examples: command lines, one a line, shown at the end of its help.
+            document: what its JSON document holds, for the reference.
         """
+        self.documents[name if self.prefix is None else f"{self.prefix} {name}"] = document
         lines = [line.strip() for line in examples.strip().splitlines()]
         self.names.append(name)
         return self._typer.command(name, epilog="\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines))

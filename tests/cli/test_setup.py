@@ -35,9 +35,7 @@ def run_demo(environment: dict[str, str], repository: Path) -> "subprocess.Compl
     )
 
 
-def test_the_demo_does_what_it_says_and_changes_nothing_else(
-    programs: dict[str, str], make_repository, home: Path
-):
+def test_the_demo_does_what_it_says_and_changes_nothing_else(programs: dict[str, str], make_repository, home: Path):
     repository = make_repository("demonstrated")
     before = repository_picture(repository)
     done = run_demo(programs, repository)

@@ -21,6 +21,7 @@ group = Group("Agents")
     exeora --project api mcp
     exeora mcp --account
     """,
+    "None: stdout belongs to the protocol.",
 )
 def mcp(
     ctx: typer.Context,
@@ -50,6 +51,10 @@ def mcp(
     exeora tools --json
     exeora tools --schema create_workspace
     """,
+    (
+        "`tools[{name, title, description, annotations, inputSchema, outputSchema}]`; with `--schema` one of "
+        "these objects."
+    ),
 )
 def tools(
     ctx: typer.Context,
@@ -77,6 +82,10 @@ def tools(
     exeora call create_workspace @arguments.json
     echo '{"branch": "x"}' | exeora call create_workspace -
     """,
+    (
+        "The tool's structured result, with `schema` in front. Without `--json` the same, set for reading and "
+        "without `schema`."
+    ),
 )
 def call(
     ctx: typer.Context,

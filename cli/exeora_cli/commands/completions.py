@@ -21,6 +21,7 @@ SHELLS = ("bash", "zsh", "fish")
     eval "$(exeora completion zsh)"
     exeora completion fish > ~/.config/fish/completions/exeora.fish
     """,
+    "None: a script is printed.",
 )
 def completion(
     ctx: typer.Context,

@@ -25,6 +25,7 @@ group = Group("Set-up", "project", "Say which folders are projects.")
     exeora project add ~/src/app
     exeora project add packages/api --slug api
     """,
+    "`project{id, slug, root}`, `created`.",
 )
 def add(
     ctx: typer.Context,
@@ -50,6 +51,7 @@ def add(
     exeora project list
     exeora project list --json
     """,
+    "The result of `list_projects`, each with its `root`: `projects[{id, slug, name, root}]`.",
 )
 def list_(ctx: typer.Context) -> None:
     """List the registered projects."""
@@ -67,6 +69,7 @@ def list_(ctx: typer.Context) -> None:
     exeora project remove app
     exeora project remove app --force
     """,
+    "`project{id, slug, root}`, `removed`.",
 )
 def remove(
     ctx: typer.Context,

@@ -21,6 +21,7 @@ Setting = Annotated[str, typer.Argument(metavar="KEY", help="Name of the setting
     exeora config get
     exeora config get worktree-root
     """,
+    "`key` and `value`, null where it is not set; without a name `settings{key: value}`.",
 )
 def get(
     ctx: typer.Context,
@@ -47,6 +48,7 @@ def get(
     exeora config set worktree-root ~/worktrees
     exeora config set tools-may-edit-policy false
     """,
+    "`key` and `value`.",
 )
 def set_(ctx: typer.Context, key: Setting, value: Annotated[str, typer.Argument(metavar="VALUE")]) -> None:
     """Change a setting."""
@@ -62,6 +64,7 @@ def set_(ctx: typer.Context, key: Setting, value: Annotated[str, typer.Argument(
     """
     exeora config unset worktree-root
     """,
+    "`key` and `value`, which is null.",
 )
 def unset(ctx: typer.Context, key: Setting) -> None:
     """Take a setting out, so that the default counts again."""

@@ -24,6 +24,11 @@ group = Group("Workspaces")
     exeora status --json
     exeora -w feature-login status
     """,
+    (
+        "`project{id, slug, root}` or null, `workspace{id, slug, name, branch, managed, available, fault, "
+        "path}` or null, `paths{config, data, database, managedRoot, log}`, `versions{…}`, `counts{projects, "
+        "workspaces}`."
+    ),
 )
 def status(ctx: typer.Context) -> None:
     """Show where a command would act, and where things are kept."""

@@ -37,6 +37,10 @@ Slug = Annotated[str | None, typer.Option("--slug", help="Selector of the worksp
     exeora create feature/login --reuse
     cd "$(exeora create feature/login)"
     """,
+    (
+        "The result of the tool `create_workspace`: `workspace{id, slug, name, branch, path, managed}`, "
+        "`base{ref, commit}`, `created`, `setup{status}`."
+    ),
 )
 def create(
     ctx: typer.Context,
@@ -69,6 +73,10 @@ def create(
     exeora list --json
     exeora --project api list
     """,
+    (
+        "The result of `list_workspaces`: `workspaces[{id, slug, name, branch, managed, available, path}]`, "
+        "`main` first. `branch` is null where HEAD is detached."
+    ),
 )
 def list_(ctx: typer.Context) -> None:
     """List the project's workspaces, main first, without asking Git.
@@ -92,6 +100,11 @@ def list_(ctx: typer.Context) -> None:
     exeora git-list
     exeora git-list --json
     """,
+    (
+        "The result of `list_git_workspaces`: `workspaces[{path, branch, head, detached, main, locked?, "
+        "prunable?, connected}]`. `connected` is null for a worktree without a slug; `locked` and `prunable` "
+        "are absent unless they apply, and hold the reason, perhaps empty."
+    ),
 )
 def git_list(ctx: typer.Context) -> None:
     """List every worktree of the repository, connected or not, also broken and locked ones."""
@@ -111,6 +124,7 @@ def git_list(ctx: typer.Context) -> None:
     exeora attach --branch feature/login
     exeora attach .
     """,
+    "The result of `attach_workspace`: `workspace{…}` as of `create`.",
 )
 def attach(
     ctx: typer.Context,
@@ -136,6 +150,7 @@ def attach(
     """
     exeora detach feature-login
     """,
+    ("The result of `detach_workspace`: `workspace{…}`, `detached`, and `stoppedProcesses` where something ran in it."),
 )
 def detach(ctx: typer.Context, workspace: MaybeNamed = None) -> None:
     """Disconnect a workspace and end what runs in it. Its folder and branch stay."""
@@ -151,6 +166,11 @@ def detach(ctx: typer.Context, workspace: MaybeNamed = None) -> None:
     exeora remove feature/login --delete-branch
     exeora remove feature-login --force
     """,
+    (
+        "The result of `remove_workspace`: `workspace{…}`, `removed`, `branchDeleted`; present only where "
+        "they apply: `branchKept{reason, message}`, `ignoredFiles[…]` with `ignoredFilesTotal`, "
+        "`stoppedProcesses[…]`, `restorableUntil`, `note`."
+    ),
 )
 def remove(
     ctx: typer.Context,
@@ -177,6 +197,7 @@ def remove(
     exeora path
     exeora path main
     """,
+    "`workspace` (the slug) and `path`.",
 )
 def path(ctx: typer.Context, workspace: MaybeNamed = None) -> None:
     """Print where a workspace is; without a name, the one around the current directory."""
