@@ -14,6 +14,7 @@ from exeora_ws.git.port import Worktree
 # Rewritten for the entry's new place, or true only of the moment.
 _NOT_SAVED = ("gitdir", "commondir", "locked")
 _SAVED_NAME = "exeora-name"
+_BEING_MADE = "exeora is making this worktree"
 
 
 def list_names(common_dir: Path) -> list[str]:
@@ -78,12 +79,15 @@ def discard(common_dir: Path, name: str) -> None:
 def discard_remains(common_dir: Path, folder_name: str) -> None:
     """Delete what a `discard` cut short has left of an entry for a folder of this name: no `gitdir`, not locked.
 
-    Git numbers entries whose name is taken, so the name may be followed by digits.
+    Git numbers entries whose name is taken, so the name may be followed by digits. What a `make` or `revive` cut
+    short has left goes too, under any name: it says that it is ours, and the caller holds the repository's lock.
     """
     for name in _list_folders(common_dir):
         entry = common_dir / "worktrees" / name
         ours = name == folder_name or (name.startswith(folder_name) and name[len(folder_name) :].isdecimal())
-        if ours and not os.path.lexists(entry / "gitdir") and not os.path.lexists(entry / "locked"):
+        lock_reason = read_lock(common_dir, name)
+        left = (ours and lock_reason is None) or lock_reason == _BEING_MADE
+        if left and not os.path.lexists(entry / "gitdir"):
             discard(common_dir, name)
 
 
@@ -176,7 +180,7 @@ def _claim_name(common_dir: Path, wanted: str) -> str:
         except FileExistsError:
             name = f"{stem}-{secrets.token_hex(3)}"
         else:
-            (parent / name / "locked").write_bytes(b"initializing\n")
+            (parent / name / "locked").write_text(_BEING_MADE + "\n")
             return name
 
 

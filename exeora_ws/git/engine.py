@@ -13,6 +13,8 @@ from exeora_ws.git.port import Addition, BranchDeletion, Checkout, Head, Status,
 
 SAFE_REFS = ("refs/heads/", "refs/remotes/", "refs/tags/")
 """What keeps a commit from being lost, and is not moved by an ordinary command."""
+HOLDERS = "refs/exeora/removed/"
+"""Where the references of removed workspaces are, which keep what can be brought back from garbage collection."""
 
 
 class Engine(ABC):
@@ -90,6 +92,22 @@ class Engine(ABC):
     @abstractmethod
     def forget_branch_settings(self, name: str) -> None:
         """Remove the `branch.NAME` section of the repository's configuration."""
+
+    @abstractmethod
+    def write_holder(self, ref: str, commits: Sequence[str], staged: Sequence[str]) -> None:
+        """Point a reference of ours at a commit that leads to these commits and to what is staged for these paths."""
+
+    @abstractmethod
+    def drop_holder(self, ref: str) -> None:
+        """Delete a reference of ours; no error when there is none."""
+
+    @abstractmethod
+    def read_branch_settings(self, name: str) -> Sequence[tuple[str, str]]:
+        """Read the `branch.NAME` section of the repository's configuration."""
+
+    @abstractmethod
+    def write_branch_settings(self, name: str, settings: Sequence[tuple[str, str]]) -> None:
+        """Add to the `branch.NAME` section of the repository's configuration."""
 
     # What follows from that.
 
@@ -190,6 +208,16 @@ class Engine(ABC):
                 data={"branch": branch, "worktree": holder.path.name, "main": holder.main},
             )
 
+    def hold_objects(self, label: str, commits: Sequence[str], staged: Sequence[str]) -> None:
+        """Keep commits and staged contents from garbage collection until released."""
+        known = [commit for commit in dict.fromkeys(commits) if self.find_commit(commit) is not None]
+        if known:
+            self.write_holder(_require_holder(label), known, staged)
+
+    def release_objects(self, label: str) -> None:
+        """Let go of what was kept under this label."""
+        self.drop_holder(_require_holder(label))
+
     def delete_branch(self, name: str, expected: str, *, force: bool = False) -> BranchDeletion:
         """Delete a local branch as `git branch -d` does, only while it still points at `expected`."""
         present = self.find_branch(name)
@@ -211,6 +239,12 @@ class Engine(ABC):
     def _is_merged(self, name: str, commit: str) -> bool:
         into = self.find_upstream(name) or self.head().commit
         return into is not None and self.is_ancestor(commit, into)
+
+
+def _require_holder(label: str) -> str:
+    if not refnames.is_branch_name(label) or "/" in label:
+        raise ToolFailed("that is no name for what is kept", reason="invalid_argument")
+    return HOLDERS + label
 
 
 def describe_hold(worktree: Worktree, branch: str) -> str:

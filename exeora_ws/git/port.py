@@ -253,3 +253,22 @@ class Repository(Protocol):
     def create_branch(self, name: str, commit: str) -> None:
         """Make a local branch at a commit, without upstream. Raises `ToolFailed` `branch_exists` when there is one."""
         ...
+
+    def hold_objects(self, label: str, commits: Sequence[str], staged: Sequence[str]) -> None:
+        """Keep commits, and what is staged for paths of this checkout, from garbage collection until released.
+
+        `label` is one path component. Commits that are not there are left out.
+        """
+        ...
+
+    def release_objects(self, label: str) -> None:
+        """Let go of what `hold_objects` kept under this label; no error when there is nothing."""
+        ...
+
+    def read_branch_settings(self, name: str) -> Sequence[tuple[str, str]]:
+        """The `branch.NAME.*` settings of the repository as (key, value), in order (`remote`, `merge`, …)."""
+        ...
+
+    def write_branch_settings(self, name: str, settings: Sequence[tuple[str, str]]) -> None:
+        """Add `branch.NAME.*` settings to the repository's configuration."""
+        ...

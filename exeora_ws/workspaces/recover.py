@@ -1,6 +1,5 @@
 """What a killed process left half done: completed or taken back by the next command, under the repository's lock."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 from exeora_ws.errors import ToolFailed
@@ -9,9 +8,8 @@ from exeora_ws.locks import try_lock
 from exeora_ws.workspaces.create import undo_creation
 from exeora_ws.workspaces.registry import Registry, Unfinished, end_operation
 from exeora_ws.workspaces.remove import settle_removal
-
-LockOf = Callable[[Path], Path]
-"""Gives the lock file of a repository, by its shared Git folder."""
+from exeora_ws.workspaces.restore import undo_restoration
+from exeora_ws.workspaces.trash import LockOf
 
 
 def recover_repository(registry: Registry, common_dir: Path) -> int:
@@ -52,6 +50,9 @@ def _settle(registry: Registry, operation: Unfinished) -> None:
         return
     if operation.kind == "create":
         undo_creation(registry, repository, operation)
+        return
+    if operation.kind == "restore":
+        undo_restoration(registry, repository, operation)
         return
     project = registry.find_project(operation.project_id)
     if project is not None:

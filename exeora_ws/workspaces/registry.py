@@ -46,6 +46,7 @@ CREATE TABLE removals (
     removed_at REAL NOT NULL, until REAL NOT NULL
 );
 """,
+    "ALTER TABLE removals ADD COLUMN bytes INTEGER",
 )
 
 
