@@ -10,6 +10,7 @@ from exeora_ws.errors import ToolFailed
 from exeora_ws.git import gitfiles
 from exeora_ws.git.links import find_link_fault
 from exeora_ws.git.port import Worktree
+from exeora_ws.storage import replace_file
 
 # Rewritten for the entry's new place, or true only of the moment.
 _NOT_SAVED = ("gitdir", "commondir", "locked")
@@ -117,6 +118,30 @@ def unlock(common_dir: Path, worktree: Worktree) -> None:
     """Unlock a worktree; no error when it was not locked."""
     with suppress(FileNotFoundError):
         os.unlink(common_dir / "worktrees" / require_name(worktree) / "locked")
+
+
+def follow_move(common_dir: Path, worktree: Worktree, folder: Path) -> None:
+    """Have an entry and its folder, which was moved, lead to each other again; relative links stay relative.
+
+    Raises:
+        ToolFailed: reason `unsupported`, when it has submodules: their settings name the old folder.
+    """
+    entry = common_dir / "worktrees" / require_name(worktree)
+    if has_submodules(common_dir, worktree):
+        raise ToolFailed("a worktree with submodules cannot be moved", reason="unsupported")
+    back, dot_git = f"{folder}/.git", str(entry)
+    if not (gitfiles.read_path(f"{entry}/gitdir") or "/").startswith("/"):
+        back, dot_git = os.path.relpath(back, entry), os.path.relpath(entry, folder)
+    link = f"gitdir: {dot_git}"
+    if gitfiles.read_path(f"{folder}/.git") != link:
+        # In place: a temporary file beside it would stand among the user's files if we were killed.
+        (folder / ".git").write_bytes(os.fsencode(link + "\n"))
+    replace_file(entry / "gitdir", os.fsencode(f"{back}\n"), mode=0o644)
+
+
+def has_submodules(common_dir: Path, worktree: Worktree) -> bool:
+    """Whether initialised submodules of this worktree are kept in its entry."""
+    return (common_dir / "worktrees" / require_name(worktree) / "modules").is_dir()
 
 
 def make(common_dir: Path, folder: Path, head: str) -> str:

@@ -7,8 +7,9 @@ from pathlib import Path
 
 from exeora_ws.errors import ToolFailed
 from exeora_ws.git import admin, refnames
+from exeora_ws.git.command import Git, decode
 from exeora_ws.git.listing import RawHead, find_holder, list_worktrees, read_head_file
-from exeora_ws.git.messages import translated_os_errors
+from exeora_ws.git.messages import describe_failure, translated_os_errors
 from exeora_ws.git.port import Addition, BranchDeletion, Checkout, Head, Status, Worktree
 
 SAFE_REFS = ("refs/heads/", "refs/remotes/", "refs/tags/")
@@ -109,6 +110,14 @@ class Engine(ABC):
     def write_branch_settings(self, name: str, settings: Sequence[tuple[str, str]]) -> None:
         """Add to the `branch.NAME` section of the repository's configuration."""
 
+    @abstractmethod
+    def require_git(self) -> Git:
+        """Give the git executable at this place, for what only git can do.
+
+        Raises:
+            ToolFailed: reason `git_missing`.
+        """
+
     # What follows from that.
 
     def read_head(self, git_dir: Path) -> RawHead:
@@ -207,6 +216,29 @@ class Engine(ABC):
                 reason="branch_checked_out",
                 data={"branch": branch, "worktree": holder.path.name, "main": holder.main},
             )
+
+    def rename_branch(self, old: str, new: str) -> None:
+        """Rename a local branch as `git branch -m` does."""
+        if not refnames.is_branch_name(new):
+            raise ToolFailed(f"{new[:200]!r} is not a valid branch name", reason="invalid_branch")
+        if self.find_branch(new) is not None:
+            raise ToolFailed(f"branch {new!r} exists already", reason="branch_exists")
+        output = self.require_git().change("branch", "-m", old, new, ok=(0, 128))
+        if output.code != 0:
+            said = decode(output.err)
+            if "being rebased" in said or "being bisected" in said:
+                raise ToolFailed(f"branch {old!r} is in the middle of a rebase or bisect", reason="branch_in_use")
+            raise describe_failure(output.code, said)
+
+    def attach_head(self, worktree: Worktree, branch: str) -> None:
+        """Put a linked worktree's HEAD on a branch."""
+        git_dir = self.common_dir / "worktrees" / admin.require_name(worktree)
+        self.require_git().at(git_dir).change("symbolic-ref", "HEAD", refnames.BRANCHES + branch)
+
+    def follow_move(self, worktree: Worktree, folder: Path) -> None:
+        """Have record and folder lead to each other again."""
+        with translated_os_errors("moving the worktree"):
+            admin.follow_move(self.common_dir, worktree, folder)
 
     def hold_objects(self, label: str, commits: Sequence[str], staged: Sequence[str]) -> None:
         """Keep commits and staged contents from garbage collection until released."""

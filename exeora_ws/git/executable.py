@@ -101,6 +101,10 @@ class ExecutableRepository(Engine):
         """Ask `git status`."""
         return load_status(self.git, self.require_top(), self.place.git_dir, ignored=ignored)
 
+    def require_git(self) -> Git:
+        """Give the git executable at this place."""
+        return self.git
+
     def require_top(self) -> Path:
         """Give the checkout it was opened at."""
         if self.place.top is None:

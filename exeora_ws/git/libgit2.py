@@ -10,7 +10,7 @@ from pygit2.enums import ConfigLevel, FileMode, ReferenceType, RepositoryOpenFla
 
 from exeora_ws.errors import ToolFailed
 from exeora_ws.git import holding, refnames
-from exeora_ws.git.command import decode
+from exeora_ws.git.command import Git, decode
 from exeora_ws.git.engine import SAFE_REFS, Engine, require_commit_id
 from exeora_ws.git.executable import ExecutableRepository
 from exeora_ws.git.libgit2_checkout import load_status, populate
@@ -67,6 +67,12 @@ class Libgit2Repository(Engine):
                 raise ToolFailed("libgit2 cannot open this repository", reason="unsupported")
             self._opened.repository = found
         return found
+
+    def require_git(self) -> Git:
+        """Give the git executable at this place, where there is one."""
+        if self._git is None:
+            raise ToolFailed("this needs the git executable, and there is none on PATH", reason="git_missing")
+        return self._git.git
 
     def resolve_refs(self, refs: Iterable[str]) -> Mapping[str, str]:
         """Look each of them up."""

@@ -272,3 +272,22 @@ class Repository(Protocol):
     def write_branch_settings(self, name: str, settings: Sequence[tuple[str, str]]) -> None:
         """Add `branch.NAME.*` settings to the repository's configuration."""
         ...
+
+    def rename_branch(self, old: str, new: str) -> None:
+        """Rename a local branch as `git branch -m` does: reflog, settings and the HEADs that are on it follow.
+
+        Raises `ToolFailed` with reason `branch_exists`, `branch_missing`, `branch_in_use` (a rebase or bisect holds it)
+        or `git_missing`.
+        """
+        ...
+
+    def attach_head(self, worktree: Worktree, branch: str) -> None:
+        """Put a linked worktree's HEAD on a branch, touching neither index nor files."""
+        ...
+
+    def follow_move(self, worktree: Worktree, folder: Path) -> None:
+        """Have Git's record and the `.git` file lead to each other again after the worktree's folder was moved.
+
+        Raises `ToolFailed` with reason `unsupported` when submodules in it would be lost.
+        """
+        ...

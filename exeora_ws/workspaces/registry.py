@@ -223,6 +223,22 @@ def insert_workspace(connection: sqlite3.Connection, workspace: Workspace, base:
     record_state(connection, workspace, state)
 
 
+def update_workspace(connection: sqlite3.Connection, workspace: Workspace, state: str, detail: str | None) -> None:
+    """Change a workspace's slug, name, branch and folder; its id stays."""
+    connection.execute(
+        "UPDATE workspaces SET slug = ?, name = ?, branch = ?, worktree = ?, path = ? WHERE id = ?",
+        (
+            workspace.slug,
+            workspace.name,
+            workspace.branch,
+            str(workspace.worktree),
+            str(workspace.path),
+            workspace.id,
+        ),
+    )
+    record_state(connection, workspace, state, detail)
+
+
 def delete_workspace(connection: sqlite3.Connection, workspace: Workspace, state: str) -> None:
     """Take a workspace off the registry; its history stays."""
     connection.execute("DELETE FROM workspaces WHERE id = ?", (workspace.id,))

@@ -110,7 +110,7 @@ def _refuse_locked(worktree: Worktree | None) -> None:
         raise ToolFailed(
             f"the workspace is locked{because}",
             reason="locked",
-            hint="unlock it first: git worktree unlock",
+            hint="unlock it first: exeora unlock, or git worktree unlock",
             data={"lockReason": worktree.locked},
         )
 

@@ -7,9 +7,9 @@ import time
 from collections.abc import Callable, Sequence
 
 from exeora_ws.cancellation import Cancellation
-from exeora_ws.workspaces import restore, trash
+from exeora_ws.workspaces import locking, rename, restore, trash
 from exeora_ws.workspaces.inventory import Inventory
-from exeora_ws.workspaces.place import Project
+from exeora_ws.workspaces.place import Place, Project
 
 
 class Upkeep:
@@ -40,3 +40,29 @@ class Upkeep:
         """Delete for good what is too old or too much, or everything; gives how many workspaces that were."""
         most = -1 if everything else self._trash_bytes()
         return trash.sweep(self._registry, self._inventory.lock_of, now=time.time(), most_bytes=most)
+
+    def lock(self, place: Place, reason: str, *, cancellation: Cancellation) -> None:
+        """Lock a workspace; see `locking.lock_workspace`."""
+        with self._inventory.working_on(place.project, cancellation):
+            locking.lock_workspace(place, reason)
+
+    def unlock(self, place: Place, *, cancellation: Cancellation) -> str | None:
+        """Unlock a workspace; see `locking.unlock_workspace`."""
+        with self._inventory.working_on(place.project, cancellation):
+            return locking.unlock_workspace(place)
+
+    def rename(
+        self,
+        place: Place,
+        branch: str,
+        *,
+        slug: str | None = None,
+        keep_branch: bool = False,
+        keep_folder: bool = False,
+        cancellation: Cancellation,
+    ) -> rename.Renaming:
+        """Rename a workspace; see `rename.rename_workspace`."""
+        names = rename.NewNames(branch, slug, keep_branch, keep_folder)
+        with self._inventory.working_on(place.project, cancellation):
+            current = self._inventory.require_place(place.project, place.workspace.id)
+            return rename.rename_workspace(self._registry, self._inventory.managed_root(), current, names)
