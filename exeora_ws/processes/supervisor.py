@@ -107,16 +107,16 @@ class Supervisor:
         Raises:
             ToolFailed: reason `unknown_process`; `not_killed` when something could not be ended.
         """
-        process = self.require(process_id, owner).process
-        if process.finish is not None:
-            return Killed(killed=False, code=process.finish.code)
-        self._end([process])
-        finish = process.finish
-        if finish is None or (finish.killed and finish.leftovers):
+        running = self.require(process_id, owner)
+        if not running.live:
+            return Killed(killed=False, code=running.process.require_finish().code)
+        self._end([running.process])
+        finish = running.process.require_finish()
+        if finish.killed and finish.leftovers:
             raise ToolFailed(
                 "some of what the command started could not be ended",
                 reason="not_killed",
-                data={"pids": [leftover.pid for leftover in finish.leftovers] if finish else []},
+                data={"pids": [leftover.pid for leftover in finish.leftovers]},
             )
         return Killed(killed=finish.killed, code=finish.code)
 
@@ -146,6 +146,7 @@ class Supervisor:
             self._loop = None
         if loop is not None and self._threaded:
             loop.stop()
+        self._orphans.sweep()
         if self._records is not None:
             with suppress(ExeoraError):
                 self._records.close()
@@ -162,7 +163,7 @@ class Supervisor:
         if self._closed or owner.session in self._closed_sessions:
             raise ToolFailed("the connection is being closed", reason="shutting_down")
         loop = self._require_loop()
-        process_id = "prc_" + secrets.token_hex(12)
+        process_id = new_process_id()
         child = spawn(
             command.argv,
             cwd=command.cwd,
@@ -170,6 +171,7 @@ class Supervisor:
             folder=command.folder,
             stdin=DEVNULL if ring is None else PIPE,
             stderr=PIPE if ring is None else STDOUT,
+            umask=command.umask,
             stray=partial(self._is_stray, process_id),
         )
         process = Process(loop, child, sink, on_gone=partial(self._forget_later, process_id))
@@ -251,3 +253,8 @@ class Supervisor:
             self._sweeping = any(not r.process.gone for r in self._running.values())
             if self._sweeping and self._loop is not None:
                 self._loop.after(_SWEEP_SECONDS, self._sweep)
+
+
+def new_process_id() -> str:
+    """Make a random process id: `prc_` and 24 hexadecimal digits (96 bits)."""
+    return "prc_" + secrets.token_hex(12)

@@ -63,7 +63,9 @@ class Tree:
         if entry.identity.started < self.root.started or entry.pid == os.getpid():
             return False
         if self.leads_session and entry.session == self.root.pid:
-            return self._owns_session(entry.session, table)
+            # A leader with another start time is a later process that was given the same number.
+            leader = table.get(self.root.pid)
+            return leader is None or leader.identity == self.root
         if entry.zombie:
             return False
         tags = find_variable(entry.pid, TAG_VARIABLE)
@@ -82,10 +84,14 @@ class Tree:
             members.update((e.pid, e) for e in others if e.parent in members or e.session in sessions)
 
     def _owns_session(self, session: int, table: dict[int, Entry]) -> bool:
-        """Whether a member leads the session, or led it. A leader that is not known got the number later."""
+        """Whether the session that a member is in began inside this tree.
+
+        A leader is an ancestor of all in its session, and so is our root of its members: the later one is the lower.
+        While a member lives nobody else is given the leader's number.
+        """
         leader = table.get(session)
         if leader is not None:
-            return leader.identity in self.known
+            return leader.identity.started >= self.root.started and leader.pid != os.getpid()
         return any(identity.pid == session for identity in self.known)
 
 
