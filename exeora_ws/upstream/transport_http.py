@@ -248,7 +248,7 @@ class HttpConnection:
         last, pause = "", _RETRY_SECONDS
         while True:
             headers = self._make_headers("text/event-stream") | ({"last-event-id": last} if last else {})
-            with suppress(httpx2.HTTPError):
+            with suppress(httpx2.HTTPError, httpx2.InvalidURL, ProtocolError):
                 async with self._client.stream("GET", self._url, headers=headers) as response:
                     if response.status_code == _NOT_FOUND and self._session is not None:
                         return self._peer.lose(ConnectionLost("its session is over", unseen=True))
