@@ -4,6 +4,7 @@ import os
 import secrets
 import shutil
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from exeora_ws.errors import ToolFailed
@@ -16,26 +17,54 @@ _NOT_SAVED = ("gitdir", "commondir", "locked")
 _SAVED_NAME = "exeora-name"
 
 
-def list_names(common_dir: Path) -> list[str]:
-    """List the admin folders that name a worktree, sorted. Left-overs without `gitdir` are nobody's, as for Git."""
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One admin folder that names a worktree."""
+
+    name: str
+    folder: str
+    """The admin folder itself."""
+    files: frozenset[str]
+    """What lies in it."""
+    worktree: str
+    """The worktree's folder on record, real; there or not."""
+
+
+def load_entries(common_dir: Path) -> list[Entry]:
+    """Load the admin folders that name a worktree, by name. Left-overs without `gitdir` are nobody's, as for Git."""
+    parent = f"{common_dir}/worktrees"
     try:
-        names = sorted(os.listdir(common_dir / "worktrees"))
+        names = sorted(os.listdir(parent))
     except (FileNotFoundError, NotADirectoryError):
         return []
-    return [name for name in names if gitfiles.read_path(f"{common_dir}/worktrees/{name}/gitdir")]
+    found = (_load_entry(f"{parent}/{name}", name) for name in names)
+    return [entry for entry in found if entry is not None]
+
+
+def _load_entry(folder: str, name: str) -> Entry | None:
+    back = gitfiles.read_back_link(folder)
+    if back is None:
+        return None
+    try:
+        files = frozenset(os.listdir(folder))
+    except FileNotFoundError:
+        return None
+    return Entry(name, folder, files, _worktree_of(back))
+
+
+def _worktree_of(back: str) -> str:
+    return os.path.realpath(os.path.dirname(back) if os.path.basename(back) == ".git" else back)
 
 
 def read_folder(common_dir: Path, name: str) -> str | None:
     """Give the worktree folder an entry is for, real; None when the entry does not say."""
     back = gitfiles.read_back_link(f"{common_dir}/worktrees/{name}")
-    if back is None:
-        return None
-    return os.path.realpath(os.path.dirname(back) if os.path.basename(back) == ".git" else back)
+    return None if back is None else _worktree_of(back)
 
 
-def read_lock(common_dir: Path, name: str) -> str | None:
-    """Give the reason a worktree is locked for, perhaps empty; None when it is not."""
-    path = f"{common_dir}/worktrees/{name}/locked"
+def read_lock(folder: str) -> str | None:
+    """Give the reason the worktree of this admin folder is locked for, perhaps empty; None when it is not."""
+    path = folder + "/locked"
     text = gitfiles.read_text(path)
     if text is None:
         return "" if os.path.lexists(path) else None
@@ -45,7 +74,7 @@ def read_lock(common_dir: Path, name: str) -> str | None:
 def find_entries_for(common_dir: Path, folder: Path) -> list[str]:
     """Find the entries whose worktree is this folder, there or not."""
     wanted = os.path.realpath(folder)
-    return [name for name in list_names(common_dir) if read_folder(common_dir, name) == wanted]
+    return [entry.name for entry in load_entries(common_dir) if entry.worktree == wanted]
 
 
 def remove(common_dir: Path, worktree: Worktree) -> None:
@@ -73,7 +102,7 @@ def discard(common_dir: Path, name: str) -> None:
 
 def require_unlocked(common_dir: Path, name: str) -> None:
     """Refuse a locked worktree and quote why it is locked."""
-    reason = read_lock(common_dir, name)
+    reason = read_lock(f"{common_dir}/worktrees/{name}")
     if reason is not None:
         said = f": {reason}" if reason else ""
         raise ToolFailed(f"the worktree is locked{said}", reason="locked", data={"lockReason": reason})
@@ -115,7 +144,7 @@ def save(common_dir: Path, worktree: Worktree, into: Path) -> None:
 
     def skip(folder: str, names: list[str]) -> list[str]:
         top = os.path.samefile(folder, source)
-        return [n for n in names if n.endswith(".lock") or (top and n in _NOT_SAVED)]
+        return [n for n in names if n.endswith((".lock", ".ipc")) or (top and n in _NOT_SAVED)]
 
     source = common_dir / "worktrees" / name
     shutil.copytree(source, into, symlinks=True, ignore=skip, copy_function=_link_or_copy)
