@@ -32,7 +32,7 @@ _UNSTAGED = FileStatus.WT_MODIFIED | FileStatus.WT_DELETED | FileStatus.WT_TYPEC
 def populate(engine: Engine, repository: pygit2.Repository, addition: Addition) -> None:
     """Add a worktree: the record made by hand as git makes it, the files written by libgit2."""
     commit = repository[addition.commit].peel(pygit2.Commit)
-    refuse_beyond(repository, engine.place, commit.tree)
+    refuse_beyond(*_at_source(engine, repository, addition), commit.tree)
     with ExitStack() as undo:
         prepare(engine, addition, undo)
         addition.path.mkdir(exist_ok=True)
@@ -46,6 +46,14 @@ def populate(engine: Engine, repository: pygit2.Repository, addition: Addition) 
         made.index.read_tree(tree)
         made.index.write()
         undo.pop_all()
+
+
+def _at_source(engine: Engine, repository: pygit2.Repository, addition: Addition) -> tuple[pygit2.Repository, Checkout]:
+    """Give the source's own configuration: a sparse cone is one worktree's, not the repository's."""
+    if addition.source is None or addition.source == engine.checkout:
+        return repository, engine.place
+    place = engine.require_source(addition.source)
+    return pygit2.Repository(os.fsdecode(addition.source), RepositoryOpenFlag.NO_SEARCH), place
 
 
 def load_status(repository: pygit2.Repository, place: Checkout, *, ignored: bool) -> Status:

@@ -29,7 +29,7 @@ def populate(engine: Engine, git: Git, addition: Addition) -> None:
         detach = [] if addition.branch or addition.new_branch else ["--detach"]
         output = _add(git, *detach, "--", str(addition.path), commitish)
         if output.code != 0:
-            raise _explain(output, addition.path)
+            raise _explain(output, git, addition)
         if addition.source is None:
             _fill_whole_tree(engine, addition.path)
         undo.pop_all()
@@ -145,27 +145,34 @@ def _quietly(function: Callable[..., object], *arguments: object) -> None:
         function(*arguments)
 
 
-def _explain(output: Output, path: Path) -> ToolFailed:
+def _explain(output: Output, git: Git, addition: Addition) -> ToolFailed:
     stderr = decode(output.err)
     # Git says where HEAD is once all files are written: what fails after that is the post-checkout hook.
-    if output.code > 0 and output.out.startswith(b"HEAD is now at"):
+    if output.out.startswith(b"HEAD is now at"):
+        how = f"exit code {output.code}" if output.code > 0 else f"signal {-output.code}"
         return ToolFailed(
-            f"the post-checkout hook failed (exit code {output.code}): {find_last_line(stderr) or 'it says nothing'}",
+            f"the post-checkout hook failed ({how}): {find_last_line(stderr) or 'it says nothing'}",
             reason="hook_failed",
             hint="run the hook by hand, or set core.hooksPath elsewhere",
         )
     failure = describe_failure(output.code, stderr)
-    if failure.reason == "git_failed" and _is_full(path):
-        return ToolFailed("the disk is full", reason="disk_full")
+    if "unable to write file" in stderr and _measure(git, addition.commit) > _measure_free(addition.path):
+        return ToolFailed("the disk has too little room for the worktree", reason="disk_full")
     return failure
 
 
-def _is_full(path: Path) -> bool:
-    folder = path
-    while not os.path.exists(folder):
-        folder = folder.parent
-    space = os.statvfs(folder)
-    return space.f_bavail * space.f_frsize < 65_536 or (space.f_files > 0 and space.f_favail == 0)  # noqa: PLR2004
+def _measure(git: Git, commit: str) -> int:
+    """Add up the bytes of a commit's files: git does not say why it could not write one, and has tidied up already."""
+    records = decode(git.read("ls-tree", "-r", "-l", "-z", commit, ok=(0, 128)).out).split("\0")
+    sizes = [record.partition("\t")[0].split()[-1] for record in records if record]
+    return sum(int(size) for size in sizes if size.isdecimal())
+
+
+def _measure_free(path: Path) -> int:
+    while not os.path.exists(path):
+        path = path.parent
+    space = os.statvfs(path)
+    return space.f_bavail * space.f_frsize if space.f_files == 0 or space.f_favail else 0
 
 
 def _fill_whole_tree(engine: Engine, path: Path) -> None:

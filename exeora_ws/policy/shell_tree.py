@@ -20,6 +20,7 @@ from exeora_ws.policy.shell_words import (
     Word,
     decode_word,
     hides_expansion,
+    is_whole,
     name_set,
     parts_below,
     text_of,
@@ -118,6 +119,8 @@ class _Reader:
             raise Unclear("it is nested too deeply")
         if node.is_missing or node.is_error:
             raise Unclear("its shell syntax cannot be parsed")
+        if not is_whole(node):
+            raise Unclear("it holds blanks where shells do not agree about them")
         if node.is_named:
             self._inspect(node)
         elif node.type in ("&>", "&>>", "|&"):
@@ -228,7 +231,7 @@ class _Reader:
 
 
 def _inspect_arithmetic(node: Node) -> None:
-    if not _NUMBERS_ONLY.match(text_of(node)):
+    if not _NUMBERS_ONLY.match(text_of(node).lstrip()):
         raise Unclear("it computes with more than numbers, which some shells evaluate as code")
 
 

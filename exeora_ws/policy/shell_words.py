@@ -17,6 +17,12 @@ _EXPANSION_START = re.compile(rb"(?<!\\)(?:\\\\)*(?:`|\$[A-Za-z0-9_({@*#?$!'\"\[
 _PLAIN_IN_STRING = ("string_content", "word", "number", "variable_name")
 
 
+_BARE = ("word", "number", "variable_name", "special_variable_name", "file_descriptor", "extglob_pattern", "regex")
+_BARE_WORD = re.compile(rb"(?:\\[^\n]|[^\\\s;&|<>()'\"`$])+")
+_EXPANSIONS = ("command_substitution", "simple_expansion", "expansion", "arithmetic_expansion")
+_FREE_TEXT = ("program", "string_content", "heredoc_body", "heredoc_content", "\n", ";\n")
+
+
 class Unclear(Exception):
     """What would run cannot be told; the one argument says why, as the end of a sentence."""
 
@@ -60,6 +66,24 @@ def decode_word(node: "Node") -> Word:
 def text_of(node: "Node") -> str:
     """Give a node's source text."""
     return (node.text or b"").decode()
+
+
+def is_whole(node: "Node") -> bool:
+    """Whether a token is what it is called: the grammar lets some begin with blanks, and a newline there hides much."""
+    source, kind = node.text or b"", node.type
+    if kind in _BARE:
+        return bool(_BARE_WORD.fullmatch(source))
+    if kind in _FREE_TEXT or _in_text(node):
+        return True
+    return source[:1] not in (b" ", b"\t", b"\n") and (node.is_named or source == kind.encode())
+
+
+def _in_text(node: "Node") -> bool:
+    """Whether a node is a child of quoted text, or the first token of one: blanks there are text."""
+    parent = node.parent
+    if parent is not None and parent.type in _EXPANSIONS and parent.start_byte == node.start_byte:
+        parent = parent.parent
+    return parent is not None and parent.type in ("string", "heredoc_body")
 
 
 def hides_expansion(node: "Node", *, skip: int = 0) -> bool:

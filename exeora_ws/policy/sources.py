@@ -98,10 +98,13 @@ def _read_policy_text(folder: Path) -> str:
         descriptor = os.open(POLICY_FILE, flags, dir_fd=inside)
     finally:
         os.close(inside)
-    with os.fdopen(descriptor, "rb") as stream:
+    try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise _Unreadable("it is not a regular file")
-        data = stream.read(POLICY_BYTES + 1)
+        with open(descriptor, "rb", closefd=False) as stream:
+            data = stream.read(POLICY_BYTES + 1)
+    finally:
+        os.close(descriptor)
     if len(data) > POLICY_BYTES:
         raise _Unreadable(f"it is larger than {POLICY_BYTES} bytes")
     return data.decode("utf-8-sig")

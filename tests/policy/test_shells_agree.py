@@ -191,6 +191,9 @@ def run_for_real(shell: str, cage: Path, text: str) -> set[str]:
 @example(text="one <<E; two <<F\nF\nE\nF\nsudo")
 @example(text="one \\\n sudo; su\\\ndo")
 @example(text="A+=1 sudo")
+@example(text="one x\n\\sudo")
+@example(text="one &>f sudo")
+@example(text="one \\\n#c \\\n\\\n sudo")
 def test_a_command_that_passes_starts_nothing_that_it_should_not(cage: Path, text: str):
     denies = judge_command(DENY, text).reason is None
     allows = judge_command(ALLOW, text).reason is None
