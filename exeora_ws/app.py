@@ -3,7 +3,7 @@
 import os
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,14 +12,31 @@ from exeora_ws.database import Database
 from exeora_ws.environment import without_git_routing
 from exeora_ws.errors import ExeoraError
 from exeora_ws.names import WorkspaceId
+from exeora_ws.policy.approvals import APPROVAL_MIGRATIONS, Approvals
+from exeora_ws.policy.attendance import Attendance
+from exeora_ws.policy.audit import AUDIT_MIGRATIONS, Audit
+from exeora_ws.policy.gate import Gate
+from exeora_ws.policy.signing import Signer
+from exeora_ws.policy.sources import PolicyBook
+from exeora_ws.processes.records import PROCESS_MIGRATIONS, Records, reap_leftovers, stop_workspace_everywhere
+from exeora_ws.processes.supervisor import Supervisor
 from exeora_ws.settings import Places, find_places, load_settings
-from exeora_ws.tools.call import ApprovedCall, Caller, Calls, ParsedCall
+from exeora_ws.tools.call import Calls
 from exeora_ws.tools.catalog import CATALOG
+from exeora_ws.tools.gate import CallGate
 from exeora_ws.tools.services import Services
 from exeora_ws.workspaces.inventory import Inventory
 from exeora_ws.workspaces.registry import REGISTRY_MIGRATIONS, Registry
 from exeora_ws.workspaces.sweeper import MODULE as SWEEPER
 from exeora_ws.workspaces.upkeep import Upkeep
+
+MIGRATIONS = {
+    "registry": REGISTRY_MIGRATIONS,
+    "processes": PROCESS_MIGRATIONS,
+    "approvals": APPROVAL_MIGRATIONS,
+    "audit": AUDIT_MIGRATIONS,
+}
+"""The tables of the database, room by room."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +48,17 @@ class App:
     upkeep: Upkeep
     services: Services
     calls: Calls
+    session_closers: tuple[Callable[[str], object], ...] = ()
+    """End what lives as long as a conversation: its processes, its snapshots."""
+
+    def close_session(self, session: str) -> None:
+        """End what a conversation has started. Every server calls it once for each session."""
+        for close in self.session_closers:
+            close(session)
+
+    def close(self) -> None:
+        """End everything this process has started. A server calls it at its end."""
+        self.services.supervisor.close()
 
 
 def open_app(places: Places | None = None) -> App:
@@ -40,20 +68,31 @@ def open_app(places: Places | None = None) -> App:
         ToolFailed: the database or `config.json` cannot be used.
     """
     where = places or find_places()
-    database = Database(where.database, {"registry": REGISTRY_MIGRATIONS})
+    database = Database(where.database, MIGRATIONS)
+    supervisor = Supervisor(records=Records(database))
+
+    def stop_processes(workspace: WorkspaceId) -> Sequence[str]:
+        return [live.command for live in stop_workspace_everywhere(database, workspace)]
+
     inventory = Inventory(
         Registry(database, where),
         where,
         lambda: load_settings(where).managed_root(where),
-        _stop_processes,
+        stop_processes,
         lambda: start_in_background(SWEEPER, where),
     )
     upkeep = Upkeep(inventory, lambda: load_settings(where).trash_bytes)
     services = Services(
-        places=where, home=Path(os.path.expanduser("~")), settings=lambda: load_settings(where), inventory=inventory
+        places=where,
+        home=Path(os.path.expanduser("~")),
+        settings=lambda: load_settings(where),
+        inventory=inventory,
+        supervisor=supervisor,
     )
+    reap_leftovers(database)
     inventory.recover()
-    return App(where, inventory, upkeep, services, Calls(CATALOG, services, _pass))
+    calls = Calls(CATALOG, services, _open_gate(where, database, services))
+    return App(where, inventory, upkeep, services, calls, session_closers=(supervisor.close_session,))
 
 
 def start_in_background(module: str, places: Places) -> None:
@@ -75,9 +114,7 @@ def start_in_background(module: str, places: Places) -> None:
         threading.Thread(target=child.wait, name="sweeper", daemon=True).start()
 
 
-def _stop_processes(_workspace: WorkspaceId) -> Sequence[str]:
-    return ()
-
-
-def _pass(parsed: ParsedCall, _caller: Caller) -> ApprovedCall:
-    return ApprovedCall(parsed, None)
+def _open_gate(places: Places, database: Database, services: Services) -> CallGate:
+    attendance = Attendance(places.locks)
+    gate = Gate(Approvals(database), attendance, Signer(places.data / "approval.key"))
+    return CallGate(gate, PolicyBook(), Audit(database), services, CATALOG)

@@ -123,11 +123,13 @@ class Settings:
         """Whether a tool may write `exeora.toml`."""
         return bool(self.document.get("toolsMayEditPolicy", False))
 
-    def project_policy(self, slug: str) -> Mapping[str, Any]:
-        """Give the user's own policy for a project, by slug; empty when there is none."""
+    def project_policy(self, slug: str) -> Any:
+        """Give the user's own policy for a project, by slug, as it stands; empty when there is none.
+
+        One of the wrong type is given as it is: whoever reads it closes the project, where empty would open it.
+        """
         policies = self.document.get("policies", {})
-        found = policies.get(slug, {}) if isinstance(policies, dict) else {}
-        return found if isinstance(found, dict) else {}
+        return policies.get(slug, {}) if isinstance(policies, dict) else policies
 
 
 def load_settings(places: Places) -> Settings:

@@ -11,13 +11,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 from exeora_ws.environment import without_git_routing
 from exeora_ws.errors import ToolFailed
 from exeora_ws.git.messages import describe_failure
 from exeora_ws.limits import GIT_FETCH_SECONDS, GIT_POPULATE_SECONDS, GIT_READ_SECONDS, KILL_GRACE_MS
 
+if TYPE_CHECKING:
+    import psutil
+
+_DYING_SECONDS = 2
 _DROPPED = frozenset({"GIT_EXTERNAL_DIFF", "GIT_DIFF_OPTS", "GIT_PAGER", "PAGER"})
 _READ_OPTIONS = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null")
 _CHANGE_OPTIONS = ("-c", "core.fsmonitor=false")
@@ -250,38 +254,34 @@ def _kill_tree(process: "subprocess.Popen[bytes]") -> None:
 
 
 def _end_running(process: "subprocess.Popen[bytes]") -> None:
-    descendants = _snapshot(process.pid)
+    """End a process that still runs, and all below it, told from later owners of their numbers by start time."""
+    import psutil  # noqa: PLC0415  only a call that was cut short needs it
+
+    below: list[psutil.Process] = []
+    with suppress(psutil.Error):
+        below = psutil.Process(process.pid).children(recursive=True)
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGTERM)
     with suppress(subprocess.TimeoutExpired):
         process.wait(KILL_GRACE_MS / 1000)
-    for descendant in descendants:
-        descendant.kill()
-    if process.returncode is None:
-        process.kill()
-        process.wait()
-
-
-class _Descendant:
-    """A process below ours, told from a later owner of its number by its start time."""
-
-    def __init__(self, process: object) -> None:
-        self._process = process
-
-    def kill(self) -> None:
-        import psutil  # noqa: PLC0415  only a call that ran out of time needs it
-
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    for descendant in below:
         with suppress(psutil.Error):
-            if isinstance(self._process, psutil.Process):
-                self._process.kill()
+            descendant.kill()
+    process.wait()
+    deadline = time.monotonic() + _DYING_SECONDS
+    while any(map(_is_alive, below)) and time.monotonic() < deadline:
+        time.sleep(0.002)
 
 
-def _snapshot(pid: int) -> list[_Descendant]:
-    import psutil  # noqa: PLC0415  only a call that ran out of time needs it
+def _is_alive(process: "psutil.Process") -> bool:
+    import psutil  # noqa: PLC0415  same
 
-    with suppress(psutil.Error):
-        return [_Descendant(child) for child in psutil.Process(pid).children(recursive=True)]
-    return []
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.Error:
+        return False
 
 
 def _plain_code(code: int, *, lifeline: bool) -> int:

@@ -2,12 +2,13 @@
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from exeora_ws.errors import ToolFailed
 from exeora_ws.git import admin, refnames, remotes, snapshots
 from exeora_ws.git.command import Git, decode
+from exeora_ws.git.links import read_checkout
 from exeora_ws.git.listing import RawHead, find_holder, list_worktrees, read_head_file
 from exeora_ws.git.messages import describe_failure, translated_os_errors
 from exeora_ws.git.port import Addition, BranchDeletion, Checkout, Head, RemoteBranch, Snapshot, Status, Worktree
@@ -208,9 +209,16 @@ class Engine(ABC):
                 raise ToolFailed(f"branch {branch!r} is gone", reason="branch_missing", data={"branch": branch})
             self.refuse_held(branch)
 
-    def refuse_held(self, branch: str) -> None:
-        """Refuse a branch that some worktree has checked out, or holds in a rebase or bisect."""
-        holder = find_holder(self.list_worktrees(), branch)
+    def require_source(self, source: Path) -> Checkout:
+        """Read the checkout that an addition starts from; it must be one of this repository."""
+        found = read_checkout(os.path.realpath(source))
+        if found is None or found.common_dir != self.common_dir or found.top is None:
+            raise ToolFailed("the source is no checkout of this repository", reason="not_a_repository")
+        return found
+
+    def refuse_held(self, branch: str, *, but_for: Collection[str] = ()) -> None:
+        """Refuse a branch that some worktree (but for these records) has checked out, or holds in an operation."""
+        holder = find_holder((w for w in self.list_worktrees() if w.admin not in but_for), branch)
         if holder is not None:
             raise ToolFailed(
                 f"branch {branch!r} is {describe_hold(holder, branch)}",

@@ -1,6 +1,5 @@
 """The engine that asks the git executable: reads wherever libgit2 cannot, and always populates and tells the status."""
 
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -8,7 +7,6 @@ from exeora_ws.errors import ToolFailed
 from exeora_ws.git import gitfiles, holding, refnames
 from exeora_ws.git.command import Git, decode, encode
 from exeora_ws.git.engine import SAFE_REFS, Engine, require_commit_id
-from exeora_ws.git.links import read_checkout
 from exeora_ws.git.listing import RawHead
 from exeora_ws.git.messages import describe_failure
 from exeora_ws.git.populating import populate
@@ -118,10 +116,8 @@ class ExecutableRepository(Engine):
     def _git_at(self, source: Path | None) -> Git:
         if source is None or source == self.place.top:
             return self.git
-        found = read_checkout(os.path.realpath(source))
-        if found is None or found.common_dir != self.common_dir or found.top is None:
-            raise ToolFailed("the source is no checkout of this repository", reason="not_a_repository")
-        return Git(found.top, found.git_dir)
+        found = self.require_source(source)
+        return Git(source, found.git_dir)
 
     def write_branch(self, name: str, commit: str) -> bool:
         """Make it with `update-ref`, only where there is none."""

@@ -30,7 +30,8 @@ def translated() -> Iterator[None]:
     try:
         yield
     except (pygit2.GitError, ValueError, OSError) as error:
-        raise ToolFailed(f"libgit2: {tidy(str(error))}", reason="git_failed") from error
+        reason = "disk_full" if "No space left on device" in str(error) else "git_failed"
+        raise ToolFailed(f"libgit2: {tidy(str(error))}", reason=reason) from error
     except KeyError as error:
         raise ToolFailed("the repository has no such object", reason="unknown_commit") from error
 

@@ -18,7 +18,7 @@ Action = Callable[[], None]
 Clock = Callable[[], float]
 
 
-_LOG = logging.getLogger(__name__)
+_LOG = logging.getLogger("exeora")
 
 
 class Timer:

@@ -77,6 +77,18 @@ class Inventory:
         """The workspace around a folder, or None."""
         return resolve.find_around(self.registry, folder)
 
+    def is_in_repository(self, folder: Path) -> bool:
+        """Whether a folder lies in a Git repository at all."""
+        return projects.is_in_repository(folder)
+
+    def find_project_of(self, folder: Path) -> Project | None:
+        """The registered project that the repository around a folder stands for, from whichever worktree; or None."""
+        return projects.find_project_of(self.registry, folder)
+
+    def is_in_other_worktree(self, project: Project, folder: Path) -> bool:
+        """Whether a folder lies in a worktree of the project's repository that is not its main one."""
+        return projects.is_in_other_worktree(project, folder)
+
     def list_git_workspaces(self, project: Project) -> list[connect.Listed]:
         """Every worktree of the repository; see `connect.list_worktrees`."""
         return connect.list_worktrees(self.registry, project)

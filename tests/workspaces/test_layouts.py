@@ -4,12 +4,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from support.repositories import RepositoryMaker, commit_file, git
-from support.trees import picture
-
 from exeora_ws.app import App
 from exeora_ws.tools.call import Caller, Face, RawCall, Scope
 from exeora_ws.workspaces.place import Project
+
+from support.repositories import RepositoryMaker, commit_file, git
+from support.trees import picture
 
 
 def plain(make: RepositoryMaker) -> tuple[Path, Path]:

@@ -1,0 +1,276 @@
+"""One MCP server over the core, whatever carries it: tools, prompts, instructions, in both eras of the protocol.
+
+The answers to `tools/list` and `tools/call` leave as they were written. The library's own way would pass them through
+models that drop unknown fields and refuse a whole answer for one odd member, which a result that we only hand on from
+another server must not suffer; a middleware therefore puts the answer in place of the one the models saw.
+"""
+
+import logging
+import secrets
+from collections.abc import Callable, Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import anyio
+import mcp_types as mcp
+from mcp.server.connection import Connection
+from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
+from mcp.server.lowlevel import NotificationOptions, Server
+from mcp.server.models import InitializationOptions
+from mcp.shared.exceptions import MCPError
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+from pydantic import ValidationError
+
+from exeora_ws import __version__
+from exeora_ws.cancellation import Cancellation, Progress, no_progress
+from exeora_ws.errors import InternalError, InvalidArguments, UnknownTool
+from exeora_ws.serve.listing import describe_tool, find_offered, list_offered, page_of
+from exeora_ws.serve.manual import NO_MANUAL, Manual, Prompt
+from exeora_ws.serve.notices import Notices
+from exeora_ws.serve.progress import ProgressLine
+from exeora_ws.serve.results import show_error, show_outcome
+from exeora_ws.serve.workers import Workers
+from exeora_ws.tools.call import Caller, Calls, Face, RawCall, Scope
+
+log = logging.getLogger("exeora")
+
+Context = ServerRequestContext[Any, Any]
+
+_verbatim: ContextVar[dict[str, Any] | None] = ContextVar("verbatim", default=None)
+"""The answer of the request that this task handles, as it shall leave."""
+
+_CLIENT_CHARACTERS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Visitor:
+    """Who is at the other end of a request."""
+
+    face: Face
+    scope: Scope
+    session: str
+    """Names what started processes live as long as."""
+    gone: anyio.Event | None = None
+    """Set when nobody can receive the answer any more, on transports where the library does not cancel then."""
+
+
+class Conversation:
+    """The server. One serves any number of connections.
+
+    Args:
+        calls: the way of a call, with its catalog. The catalog is read anew for each listing.
+        visitor_of: tells who sends a request.
+        manual: instructions and prompts.
+        wire_bytes: the longest answer that the transport carries, None for any.
+    """
+
+    def __init__(
+        self,
+        calls: Calls,
+        visitor_of: Callable[[Context], Visitor],
+        *,
+        manual: Manual = NO_MANUAL,
+        wire_bytes: int | None = None,
+    ) -> None:
+        self._calls = calls
+        self._visitor_of = visitor_of
+        self._manual = manual
+        self._wire_bytes = wire_bytes
+        self._workers = Workers(calls)
+        self._notices = Notices()
+        self._in_flight = 0
+        self.server = self._make_server()
+
+    def _make_server(self) -> "Server[Any]":
+        server = _AnnouncingServer(
+            "exeora",
+            title="Exeora Workspaces",
+            version=__version__,
+            # None skips a check that would list all tools before every call over HTTP; no tool declares such headers.
+            get_tool_input_schema=lambda _name: None,
+            on_list_tools=self._list_tools,
+            on_call_tool=self._call_tool,
+            on_list_prompts=self._list_prompts if self._manual.prompts else None,
+            on_get_prompt=self._get_prompt if self._manual.prompts else None,
+            on_subscriptions_listen=self._notices.listen,
+        )
+        server.add_notification_handler("notifications/initialized", mcp.NotificationParams, self._join)
+        server.middleware[:] = [_guard, self._count, self._introduce, _deliver]
+        return server
+
+    async def stop(self) -> None:
+        """Take back all calls, each of which is answered, and end the subscriptions."""
+        self._notices.close()
+        await self._workers.stop()
+
+    @property
+    def busy(self) -> bool:
+        """Whether requests are in flight."""
+        return self._in_flight > 0
+
+    async def settle(self, seconds: float) -> None:
+        """Wait until no request is in flight, at most so long, and until their answers are on the way."""
+        with anyio.move_on_after(seconds):
+            while self.busy:  # noqa: ASYNC110 - at the end of a server only; an event would be kept up to date always
+                await anyio.sleep(0.01)
+        await anyio.sleep(0.02)
+
+    async def announce(self) -> None:
+        """Send what `notify_tools_changed` asks for, until cancelled; the transport runs this beside its own loop."""
+        await self._notices.run()
+
+    def notify_tools_changed(self) -> None:
+        """Tell every client that listens to list the tools again. For any thread."""
+        self._notices.tools_changed()
+
+    async def _join(self, ctx: Context, _params: mcp.NotificationParams) -> None:
+        self._notices.join(ctx.session, connection_of(ctx).exit_stack)
+
+    async def _count(self, ctx: Context, call_next: CallNext) -> HandlerResult:
+        if ctx.request_id is None or ctx.method == "subscriptions/listen":
+            return await call_next(ctx)
+        self._in_flight += 1
+        try:
+            return await call_next(ctx)
+        finally:
+            self._in_flight -= 1
+
+    async def _introduce(self, ctx: Context, call_next: CallNext) -> HandlerResult:
+        """Put the instructions for this connection's scope into the handshake of either era."""
+        result = await call_next(ctx)
+        if ctx.method in ("initialize", "server/discover") and isinstance(result, dict):
+            instructions = self._manual.instructions(self._visitor_of(ctx).scope)
+            return {**result, "instructions": instructions} if instructions else result
+        return result
+
+    async def _list_tools(self, ctx: Context, params: mcp.PaginatedRequestParams | None) -> mcp.ListToolsResult:
+        scope = self._visitor_of(ctx).scope
+        entries = [describe_tool(tool, account=scope.account) for tool in list_offered(self._calls.catalog, scope)]
+        try:
+            page, following = page_of(entries, params.cursor if params else None)
+        except InvalidArguments as error:
+            raise MCPError(mcp.INVALID_PARAMS, error.message) from None
+        self._answer(ctx, {"tools": page, **({"nextCursor": following} if following else {})}, cacheable=True)
+        return mcp.ListToolsResult(tools=[])
+
+    async def _call_tool(self, ctx: Context, params: mcp.CallToolRequestParams) -> mcp.CallToolResult:
+        visitor = self._visitor_of(ctx)
+        if find_offered(self._calls.catalog, visitor.scope, params.name) is None:
+            unknown = UnknownTool(f"there is no tool {params.name[:100]!r}", hint="tools/list names those there are")
+            self._answer(ctx, show_error(unknown))
+        else:
+            self._answer(ctx, await self._run(ctx, params, visitor))
+        return mcp.CallToolResult(content=[])
+
+    async def _run(self, ctx: Context, params: mcp.CallToolRequestParams, visitor: Visitor) -> dict[str, Any]:
+        raw = RawCall(params.name, params.arguments or {})
+        line = ProgressLine(partial(_report, ctx)) if _wants_progress(ctx) else None
+        caller = _make_caller(ctx, visitor, line.say if line else no_progress)
+        async with anyio.create_task_group() as beside:
+            if line:
+                beside.start_soon(line.pump)
+            if visitor.gone is not None:
+                beside.start_soon(_cancel_when_gone, visitor.gone, caller.cancellation)
+            outcome = await self._workers.run(raw, caller)
+            beside.cancel_scope.cancel()
+        if isinstance(outcome.error, InternalError):
+            raise MCPError(mcp.INTERNAL_ERROR, outcome.error.message, dict(outcome.error.data or {}))
+        return show_outcome(outcome, wire_bytes=self._wire_bytes)
+
+    async def _list_prompts(self, _ctx: Context, _params: object) -> mcp.ListPromptsResult:
+        return mcp.ListPromptsResult(
+            prompts=[mcp.Prompt(name=p.name, title=p.title, description=p.description) for p in self._manual.prompts]
+        )
+
+    async def _get_prompt(self, ctx: Context, params: mcp.GetPromptRequestParams) -> mcp.GetPromptResult:
+        prompt = self._require_prompt(params.name)
+        text = prompt.text(self._visitor_of(ctx).scope)
+        message = mcp.PromptMessage(role="user", content=mcp.TextContent(type="text", text=text))
+        return mcp.GetPromptResult(description=prompt.description, messages=[message])
+
+    def _require_prompt(self, name: str) -> Prompt:
+        for prompt in self._manual.prompts:
+            if prompt.name == name:
+                return prompt
+        raise MCPError(mcp.INVALID_PARAMS, f"there is no prompt {name[:100]!r}")
+
+    def _answer(self, ctx: Context, answer: dict[str, Any], *, cacheable: bool = False) -> None:
+        """Have `answer` leave, with what the later era wants around it."""
+        if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS:
+            answer.setdefault("resultType", "complete")
+            if cacheable:
+                answer |= {"ttlMs": 0, "cacheScope": "private"}
+            about = {mcp.SERVER_INFO_META_KEY: self.server.server_info_stamp}
+            answer["_meta"] = {**about, **answer.get("_meta", {})}
+        _verbatim.set(answer)
+
+
+class _AnnouncingServer(Server[Any]):
+    """Says in the handshake that lists may change: the HTTP transport would leave the options out."""
+
+    def create_initialization_options(
+        self,
+        notification_options: NotificationOptions | None = None,
+        experimental_capabilities: dict[str, dict[str, Any]] | None = None,
+        extensions: dict[str, dict[str, Any]] | None = None,
+    ) -> InitializationOptions:
+        options = notification_options or NotificationOptions(tools_changed=True)
+        return super().create_initialization_options(options, experimental_capabilities, extensions)
+
+
+async def _guard(ctx: Context, call_next: CallNext) -> HandlerResult:
+    """Let no exception's text out: on the handshake era the library would send it to the client."""
+    try:
+        return await call_next(ctx)
+    except (MCPError, ValidationError):
+        raise
+    except Exception:
+        identity = secrets.token_hex(6)
+        log.exception("bug %s in %s", identity, ctx.method)
+        raise MCPError(mcp.INTERNAL_ERROR, f"internal error {identity}; see the log", {"id": identity}) from None
+
+
+async def _deliver(ctx: Context, call_next: CallNext) -> HandlerResult:
+    """Put the answer that a handler wrote in place of the one that passed the models."""
+    if ctx.request_id is None:
+        return await call_next(ctx)
+    mark = _verbatim.set(None)
+    try:
+        result = await call_next(ctx)
+        return _verbatim.get() or result
+    finally:
+        _verbatim.reset(mark)
+
+
+def connection_of(ctx: Context) -> Connection:
+    """Give the connection, for what is to happen when it ends; the library's context has no public way to it yet."""
+    return ctx.session._connection  # noqa: SLF001 - see above; `exit_stack` is documented for handlers
+
+
+def _make_caller(ctx: Context, visitor: Visitor, progress: Progress) -> Caller:
+    return Caller(visitor.face, _client_name(ctx), visitor.session, visitor.scope, Cancellation(), progress)
+
+
+def _client_name(ctx: Context) -> str:
+    """What the client calls itself, for the audit."""
+    known = ctx.session.client_params
+    if known is None:
+        return "unknown"
+    name = f"{known.client_info.name} {known.client_info.version}".strip()
+    return "".join(c if c.isprintable() else "?" for c in name)[:_CLIENT_CHARACTERS]
+
+
+def _wants_progress(ctx: Context) -> bool:
+    meta = (ctx.params or {}).get("_meta")
+    return isinstance(meta, Mapping) and meta.get("progressToken") is not None
+
+
+async def _report(ctx: Context, number: float, line: str) -> None:
+    await ctx.session.report_progress(number, None, line)
+
+
+async def _cancel_when_gone(gone: anyio.Event, cancellation: Cancellation) -> None:
+    await gone.wait()
+    await anyio.to_thread.run_sync(cancellation.cancel)

@@ -1,0 +1,56 @@
+"""What a server tells its clients unasked: that the list of tools is another now. Each era has its own way."""
+
+import asyncio
+from contextlib import AsyncExitStack, suppress
+
+import anyio
+from mcp.server.session import ServerSession
+from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ToolsListChanged
+
+_SEND_SECONDS = 5.0
+
+
+class Notices:
+    """Keeps the sessions of the handshake era, and the streams that clients of the later era opened to listen."""
+
+    def __init__(self) -> None:
+        self._bus = InMemorySubscriptionBus()
+        self.listen = ListenHandler(self._bus, max_subscriptions=256, max_buffered_events=16)
+        self._sessions: set[ServerSession] = set()
+        self._changed = anyio.Event()
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def join(self, session: ServerSession, ending: AsyncExitStack) -> None:
+        """Keep a session that has shaken hands, until its connection ends."""
+        self._sessions.add(session)
+        ending.callback(self._sessions.discard, session)
+
+    def tools_changed(self) -> None:
+        """Have everybody told; several calls before the turn comes are one. For any thread, also when nobody serves."""
+        if self._loop is not None:
+            with suppress(RuntimeError):  # the loop has closed
+                self._loop.call_soon_threadsafe(self._set_changed)
+
+    def _set_changed(self) -> None:
+        self._changed.set()
+
+    async def run(self) -> None:
+        """Tell what there is to tell, until cancelled."""
+        self._loop = asyncio.get_running_loop()
+        while True:
+            await self._changed.wait()
+            self._changed = anyio.Event()
+            await self._bus.publish(ToolsListChanged())
+            async with anyio.create_task_group() as all_at_once:
+                for session in list(self._sessions):
+                    all_at_once.start_soon(_tell, session)
+
+    def close(self) -> None:
+        """End the streams of those who listen."""
+        self.listen.close()
+
+
+async def _tell(session: ServerSession) -> None:
+    """One client that does not read holds up no other."""
+    with anyio.move_on_after(_SEND_SECONDS):
+        await session.send_tool_list_changed()

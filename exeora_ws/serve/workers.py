@@ -1,0 +1,83 @@
+"""Calls run in threads, so that the event loop waits for none; one that is taken back ends before it is left."""
+
+import asyncio
+import logging
+import threading
+from contextlib import suppress
+
+import anyio
+from anyio import to_thread
+
+from exeora_ws.cancellation import Cancellation
+from exeora_ws.tools.call import Caller, Calls, Outcome, RawCall
+
+log = logging.getLogger("exeora")
+
+CALLS_AT_ONCE = 128
+END_SECONDS = 4.0
+"""How long a call that was taken back is waited for: a process tree gets 2 s before it is killed."""
+
+
+class Workers:
+    """Runs calls of one server.
+
+    Args:
+        calls: the way that each takes.
+    """
+
+    def __init__(self, calls: Calls) -> None:
+        self._calls = calls
+        self._limiter = anyio.CapacityLimiter(CALLS_AT_ONCE)
+        self._live: set[Cancellation] = set()
+        self._stopping = False
+
+    async def run(self, raw: RawCall, caller: Caller) -> Outcome:
+        """Take a call its way; when the awaiting task is cancelled, the call is, and is waited for."""
+        if self._stopping:
+            caller.cancellation.cancel()
+        running = _Running(self._calls, raw, caller)
+        self._live.add(caller.cancellation)
+        try:
+            return await to_thread.run_sync(running.work, abandon_on_cancel=True, limiter=self._limiter)
+        except anyio.get_cancelled_exc_class():
+            await running.end()
+            raise
+        finally:
+            self._live.discard(caller.cancellation)
+
+    async def stop(self) -> None:
+        """Take every call back, the running and those to come; each is still answered (`CANCELLED`)."""
+        self._stopping = True
+        for cancellation in list(self._live):
+            await to_thread.run_sync(cancellation.cancel)
+        with anyio.move_on_after(END_SECONDS):
+            while self._live:  # noqa: ASYNC110 - once, at the end; an event would be kept up to date always
+                await anyio.sleep(0.01)
+
+
+class _Running:
+    """One call in its thread."""
+
+    def __init__(self, calls: Calls, raw: RawCall, caller: Caller) -> None:
+        self._calls, self._raw, self._caller = calls, raw, caller
+        self._loop = asyncio.get_running_loop()
+        self._started = threading.Event()
+        self._finished = anyio.Event()
+
+    def work(self) -> Outcome:
+        self._started.set()
+        try:
+            return self._calls.make(self._raw, self._caller)
+        finally:
+            with suppress(RuntimeError):  # the loop has closed
+                self._loop.call_soon_threadsafe(self._finished.set)
+
+    async def end(self) -> None:
+        """Take the call back and wait until its thread has left it."""
+        with anyio.CancelScope(shield=True), anyio.move_on_after(END_SECONDS) as patience:
+            # Callbacks end process trees, and that takes time: not on the event loop.
+            await to_thread.run_sync(self._caller.cancellation.cancel, abandon_on_cancel=True)
+            if self._started.is_set():  # one that starts later sees the cancellation before it acts
+                await self._finished.wait()
+        if patience.cancelled_caught:
+            log.error("a call of %s goes on %g s after it was cancelled", self._raw.tool, END_SECONDS)
