@@ -15,11 +15,12 @@ from exeora_ws.environment import without_git_routing
 from exeora_ws.errors import ToolFailed
 from exeora_ws.git.ending import end_group, reap_group, wait_for_end
 from exeora_ws.git.messages import describe_failure
-from exeora_ws.limits import GIT_POPULATE_SECONDS, GIT_READ_SECONDS, KILL_GRACE_MS
+from exeora_ws.limits import GIT_FETCH_SECONDS, GIT_POPULATE_SECONDS, GIT_READ_SECONDS, KILL_GRACE_MS
 
 _DROPPED = frozenset({"GIT_EXTERNAL_DIFF", "GIT_DIFF_OPTS", "GIT_PAGER", "PAGER"})
 _READ_OPTIONS = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null")
 _CHANGE_OPTIONS = ("-c", "core.fsmonitor=false")
+_UNATTENDED = {"GIT_ASKPASS": "", "SSH_ASKPASS_REQUIRE": "never", "GCM_INTERACTIVE": "never"}
 
 # Runs the command as a child in its own group, and kills the group when the pipe on standard input closes: so git, its
 # checkout workers, filters and hooks die with an exeora that was killed outright.
@@ -105,9 +106,22 @@ class Git:
         """
         return self._run((*_READ_OPTIONS, *arguments), ok, GIT_READ_SECONDS, stdin=stdin, optional_locks=False)
 
-    def change(self, *arguments: str, ok: Sequence[int] = (0,), stdin: bytes = b"") -> Output:
-        """Run a short command that changes refs or configuration, with the hooks that git would run."""
-        return self._run((*_CHANGE_OPTIONS, *arguments), ok, GIT_READ_SECONDS, stdin=stdin)
+    def change(
+        self,
+        *arguments: str,
+        ok: Sequence[int] = (0,),
+        stdin: bytes = b"",
+        environment: Mapping[str, str] | None = None,
+    ) -> Output:
+        """Run a short command that changes refs or configuration, with the hooks that git would run.
+
+        `environment` is added last: another index, another identity.
+        """
+        return self._run((*_CHANGE_OPTIONS, *arguments), ok, GIT_READ_SECONDS, stdin=stdin, extra=environment)
+
+    def reach(self, *arguments: str) -> Output:
+        """Run a command that talks to another machine: a short limit, nobody is asked for anything. Any exit code."""
+        return self._run((*_CHANGE_OPTIONS, *arguments), None, GIT_FETCH_SECONDS, extra=_UNATTENDED)
 
     def populate(self, *arguments: str, cancellation: Cancellation | None = None) -> Output:
         """Run a long command that writes a worktree; it dies with this process. Gives any exit code.
@@ -128,8 +142,9 @@ class Git:
         optional_locks: bool = True,
         lifeline: bool = False,
         cancellation: Cancellation | None = None,
+        extra: Mapping[str, str] | None = None,
     ) -> Output:
-        environment = clean_environment(os.environ)
+        environment = clean_environment(os.environ) | dict(extra or {})
         if not optional_locks:
             environment["GIT_OPTIONAL_LOCKS"] = "0"
         command = [require_git(), *self._place(environment), *arguments]

@@ -7,16 +7,17 @@ from pathlib import Path
 
 from exeora_ws.cancellation import Cancellation
 from exeora_ws.errors import ToolFailed
-from exeora_ws.git import admin, gitfiles, refnames
+from exeora_ws.git import admin, gitfiles, refnames, remotes, snapshots
 from exeora_ws.git.command import Git, decode
 from exeora_ws.git.links import read_checkout
 from exeora_ws.git.listing import RawHead, find_holder, list_worktrees, read_head_file
 from exeora_ws.git.messages import describe_failure, translated_os_errors
-from exeora_ws.git.port import Addition, BranchDeletion, Checkout, Head, Status, Worktree
+from exeora_ws.git.port import Addition, BranchDeletion, Checkout, Head, RemoteBranch, Snapshot, Status, Worktree
 
 SAFE_REFS = ("refs/heads/", "refs/remotes/", "refs/tags/")
 """What keeps a commit from being lost, and is not moved by an ordinary command."""
-HOLDERS = "refs/exeora/removed/"
+OURS = "refs/exeora/"
+HOLDERS = OURS + "removed/"
 """Where the references of removed workspaces are, which keep what can be brought back from garbage collection."""
 
 
@@ -266,6 +267,61 @@ class Engine(ABC):
     def release_objects(self, label: str) -> None:
         """Let go of what was kept under this label."""
         self.drop_holder(_require_holder(label))
+
+    def list_remotes(self) -> Sequence[tuple[str, str]]:
+        """List the remotes."""
+        return remotes.list_remotes(self.require_git())
+
+    def find_remote_branch(self, text: str) -> RemoteBranch | None:
+        """Find what `REMOTE/BRANCH` names."""
+        commit = self.resolve_refs([remotes.REMOTES + text]).get(remotes.REMOTES + text)
+        if commit is None:
+            return None
+        # The longest remote's name wins: both `a` and `a/b` may be one.
+        names = sorted((name for name, _ in self.list_remotes() if text.startswith(name + "/")), key=len)
+        return RemoteBranch(names[-1], text.removeprefix(names[-1] + "/"), commit) if names else None
+
+    def find_tracked(self, branch: str) -> RemoteBranch | None:
+        """Find a local branch's upstream on a remote."""
+        settings = dict(self.read_branch_settings(branch))
+        remote, theirs = settings.get("remote"), refnames.short_branch(settings.get("merge"))
+        if remote in (None, ".") or theirs is None:
+            return None
+        commit = self.find_upstream(branch)
+        return None if commit is None else RemoteBranch(str(remote), theirs, commit)
+
+    def fetch(self, remote: str, refspec: str | None = None) -> None:
+        """Fetch from a remote."""
+        remotes.fetch(self.require_git(), remote, refspec)
+
+    def find_on_remote(self, remote: str, ref: str) -> str | None:
+        """Ask a remote where a reference is."""
+        return remotes.find_on_remote(self.require_git(), remote, ref)
+
+    def drop_ref(self, ref: str) -> None:
+        """Delete a reference of ours."""
+        if not ref.startswith(OURS):
+            raise ToolFailed("that reference is not ours", reason="invalid_argument")
+        self.drop_holder(ref)
+
+    def take_snapshot(self, ref: str) -> Snapshot:
+        """Take the uncommitted changes of this checkout."""
+        return snapshots.take(self.require_git(), self._place.git_dir, ref)
+
+    def apply_snapshot(self, snapshot: Snapshot) -> None:
+        """Bring the changes into this checkout."""
+        snapshots.apply(self.require_git(), snapshot)
+
+    def has_changes_of(self, snapshot: Snapshot, ref: str) -> bool:
+        """Whether this checkout holds exactly these changes."""
+        return snapshots.are_equal(self.require_git(), snapshot, self.take_snapshot(ref))
+
+    def discard_changes(self, snapshot: Snapshot) -> None:
+        """Take the snapshot's changes out of this checkout."""
+        if self._place.top is None:
+            raise ToolFailed("this is a bare Git folder, without files", reason="bare")
+        with translated_os_errors("clearing the source"):
+            snapshots.discard(self.require_git(), self._place.top, snapshot)
 
     def delete_branch(self, name: str, expected: str, *, force: bool = False) -> BranchDeletion:
         """Delete a local branch as `git branch -d` does, only while it still points at `expected`."""
