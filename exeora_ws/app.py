@@ -1,19 +1,43 @@
 """The wiring, once: from the user's places to a core that faces can call."""
 
 import os
+import sys
+import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from exeora_ws.database import Database
+from exeora_ws.environment import without_git_routing
+from exeora_ws.errors import ExeoraError
 from exeora_ws.names import WorkspaceId
+from exeora_ws.policy.approvals import APPROVAL_MIGRATIONS, Approvals
+from exeora_ws.policy.attendance import Attendance
+from exeora_ws.policy.audit import AUDIT_MIGRATIONS, Audit
+from exeora_ws.policy.gate import Gate
+from exeora_ws.policy.signing import Signer
+from exeora_ws.policy.sources import PolicyBook
+from exeora_ws.processes.records import PROCESS_MIGRATIONS, Records, reap_leftovers, stop_workspace_everywhere
+from exeora_ws.processes.supervisor import Supervisor
 from exeora_ws.settings import Places, find_places, load_settings
-from exeora_ws.tools.call import ApprovedCall, Caller, Calls, ParsedCall
+from exeora_ws.tools.call import Calls
 from exeora_ws.tools.catalog import CATALOG
+from exeora_ws.tools.gate import CallGate
 from exeora_ws.tools.news import CatalogNews
 from exeora_ws.tools.services import Services
 from exeora_ws.workspaces.inventory import Inventory
 from exeora_ws.workspaces.registry import REGISTRY_MIGRATIONS, Registry
+from exeora_ws.workspaces.sweeper import MODULE as SWEEPER
+from exeora_ws.workspaces.upkeep import Upkeep
+
+MIGRATIONS = {
+    "registry": REGISTRY_MIGRATIONS,
+    "processes": PROCESS_MIGRATIONS,
+    "approvals": APPROVAL_MIGRATIONS,
+    "audit": AUDIT_MIGRATIONS,
+}
+"""The tables of the database, room by room."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +46,7 @@ class App:
 
     places: Places
     inventory: Inventory
+    upkeep: Upkeep
     services: Services
     calls: Calls
     session_closers: tuple[Callable[[str], object], ...] = ()
@@ -34,6 +59,10 @@ class App:
         for close in self.session_closers:
             close(session)
 
+    def close(self) -> None:
+        """End everything this process has started. A server calls it at its end."""
+        self.services.supervisor.close()
+
 
 def open_app(places: Places | None = None) -> App:
     """Open the core for this user, and settle what a killed process left half done.
@@ -42,20 +71,53 @@ def open_app(places: Places | None = None) -> App:
         ToolFailed: the database or `config.json` cannot be used.
     """
     where = places or find_places()
-    database = Database(where.database, {"registry": REGISTRY_MIGRATIONS})
+    database = Database(where.database, MIGRATIONS)
+    supervisor = Supervisor(records=Records(database))
+
+    def stop_processes(workspace: WorkspaceId) -> Sequence[str]:
+        return [live.command for live in stop_workspace_everywhere(database, workspace)]
+
     inventory = Inventory(
-        Registry(database, where), where, lambda: load_settings(where).managed_root(where), _stop_processes
+        Registry(database, where),
+        where,
+        lambda: load_settings(where).managed_root(where),
+        stop_processes,
+        lambda: start_in_background(SWEEPER, where),
     )
+    upkeep = Upkeep(inventory, lambda: load_settings(where).trash_bytes)
     services = Services(
-        places=where, home=Path(os.path.expanduser("~")), settings=lambda: load_settings(where), inventory=inventory
+        places=where,
+        home=Path(os.path.expanduser("~")),
+        settings=lambda: load_settings(where),
+        inventory=inventory,
+        supervisor=supervisor,
     )
+    reap_leftovers(database)
     inventory.recover()
-    return App(where, inventory, services, Calls(CATALOG, services, _pass))
+    calls = Calls(CATALOG, services, _open_gate(where, database, services))
+    return App(where, inventory, upkeep, services, calls, session_closers=(supervisor.close_session,))
 
 
-def _stop_processes(_workspace: WorkspaceId) -> Sequence[str]:
-    return ()
+def start_in_background(module: str, places: Places) -> None:
+    """Start a module of ours as a process that outlives this one and has none of its descriptors; never fails."""
+    from exeora_ws.processes.spawn import DEVNULL, spawn  # noqa: PLC0415  most commands start nothing
+
+    above = str(Path(__file__).parents[1])
+    environ = {
+        **without_git_routing(os.environ),
+        "EXEORA_DATA_DIR": str(places.data),
+        "EXEORA_CONFIG_PATH": str(places.config_file),
+        "PYTHONPATH": os.pathsep.join(filter(None, (above, os.environ.get("PYTHONPATH")))),
+    }
+    with suppress(ExeoraError):
+        child = spawn(
+            [sys.executable, "-m", module], cwd="/", environ=environ, stdin=DEVNULL, stdout=DEVNULL, stderr=DEVNULL
+        )
+        # Somebody has to take its exit code where this process stays.
+        threading.Thread(target=child.wait, name="sweeper", daemon=True).start()
 
 
-def _pass(parsed: ParsedCall, _caller: Caller) -> ApprovedCall:
-    return ApprovedCall(parsed, None)
+def _open_gate(places: Places, database: Database, services: Services) -> CallGate:
+    attendance = Attendance(places.locks)
+    gate = Gate(Approvals(database), attendance, Signer(places.data / "approval.key"))
+    return CallGate(gate, PolicyBook(), Audit(database), services, CATALOG)

@@ -40,7 +40,8 @@ class Database:
         connection = self._connection()
         connection.execute("BEGIN")
         try:
-            yield connection
+            with _translated():
+                yield connection
         finally:
             connection.execute("ROLLBACK")
 
@@ -55,8 +56,8 @@ class Database:
         with _translated():
             connection.execute("BEGIN IMMEDIATE")
         try:
-            yield connection
             with _translated():
+                yield connection
                 connection.execute("COMMIT")
         except BaseException:
             if connection.in_transaction:
@@ -137,9 +138,11 @@ def _bring_up(connection: sqlite3.Connection, room: str, scripts: Sequence[str])
 
 @contextmanager
 def _translated() -> Iterator[None]:
-    """SQLite's own errors become ours here."""
+    """SQLite's own errors become ours here; a broken constraint is its table's business."""
     try:
         yield
+    except sqlite3.IntegrityError:
+        raise
     except sqlite3.OperationalError as error:
         text = str(error)
         if "locked" in text or "busy" in text:

@@ -9,7 +9,7 @@ from pathlib import Path
 def make_private_folder(path: Path) -> Path:
     """Make `path` and its missing parents; what is made is 0700. Gives `path`."""
     if not path.is_dir():
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_private_folder(path.parent)
         path.mkdir(mode=0o700, exist_ok=True)
     return path
 

@@ -22,7 +22,9 @@ ROOMS["toolsets"] = BELOW_TOOLS | {"tools"}
 ROOMS["upstream"] = WORDS | {"tools.spec"}
 ROOMS["app"] = BELOW_TOOLS | {"tools", "toolsets", "upstream"}
 ROOMS["serve"] = WORDS | {"app", "tools.spec", "tools.call", "tools.services"}
-ROOMS["exeora_cli"] = WORDS | {"app", "tools.spec", "tools.call", "tools.services", "serve", "inventory"}
+ROOMS["exeora_cli"] = WORDS | {"app", "tools.spec", "tools.call", "tools.services", "serve", "workspaces.place"}
+# What answers the hot commands before anything else is loaded: modules that import `os` alone.
+ROOMS["exeora_cli"] |= {"workspaces.inventory_file", "git.links", "git.gitfiles"}
 ONLY = {
     "pygit2": {"git"},
     "mcp": {"serve", "upstream"},

@@ -11,20 +11,29 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 from exeora_ws.environment import without_git_routing
 from exeora_ws.errors import ToolFailed
 from exeora_ws.git.messages import describe_failure
 from exeora_ws.limits import GIT_POPULATE_SECONDS, GIT_READ_SECONDS, KILL_GRACE_MS
 
+if TYPE_CHECKING:
+    import psutil
+
+_DYING_SECONDS = 2
 _DROPPED = frozenset({"GIT_EXTERNAL_DIFF", "GIT_DIFF_OPTS", "GIT_PAGER", "PAGER"})
 _READ_OPTIONS = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null")
 _CHANGE_OPTIONS = ("-c", "core.fsmonitor=false")
 
-# Runs the command as a child in its own group, and kills the group when the pipe on descriptor 3 closes: so git, its
+# Runs the command as a child in its own group, and kills the group when the pipe on standard input closes: so git, its
 # checkout workers, filters and hooks die with an exeora that was killed outright.
-_LIFELINE = '"$@" 3<&- & child=$!; { read -r _ <&3; kill -KILL 0; } >/dev/null 2>&1 & wait $child'
+_LIFELINE = """exec 3<&0 </dev/null
+"$@" 3<&- &
+child=$!
+{ read -r _ <&3; kill -KILL 0; } >/dev/null 2>&1 &
+exec 3<&-
+wait $child"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +97,10 @@ class Git:
         """Take where to run (`folder`: a worktree's top or the Git folder itself) and the Git folder to act on."""
         self.folder = folder
         self._git_dir = git_dir
+
+    def at(self, git_dir: Path) -> "Git":
+        """Give git at another Git folder of the same repository, without files."""
+        return Git(git_dir, git_dir)
 
     def read(self, *arguments: str, ok: Sequence[int] = (0,), stdin: bytes = b"") -> Output:
         """Run a command that changes nothing: no optional locks, no hooks, no file system monitor.
@@ -154,8 +167,9 @@ def run(
     """
     if any("\0" in argument for argument in command):
         raise ToolFailed("a name for git cannot hold a NUL character", reason="invalid_argument")
-    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err, _lifeline(lifeline) as (prefix, passed):
-        process = _start([*prefix, *command], environment, (out, err), stdin, passed)
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err, _input(stdin, lifeline) as source:
+        prefix = ["/bin/sh", "-c", _LIFELINE, "exeora-git"] if lifeline else []
+        process = _start([*prefix, *command], environment, source, out, err)
         try:
             if not _wait(process, seconds):
                 raise ToolFailed(f"git took longer than {seconds:g} s and was stopped", reason="timeout")
@@ -167,27 +181,28 @@ def run(
 def _start(
     command: Sequence[str],
     environment: Mapping[str, str],
-    outputs: tuple[IO[bytes], IO[bytes]],
-    stdin: bytes,
-    passed: Sequence[int],
+    source: int | IO[bytes],
+    out: IO[bytes],
+    err: IO[bytes],
 ) -> "subprocess.Popen[bytes]":
-    with _input(stdin) as source:
-        try:
-            return subprocess.Popen(
-                [encode(part) for part in command],
-                env=environment,
-                stdin=source,
-                stdout=outputs[0],
-                stderr=outputs[1],
-                start_new_session=True,
-                pass_fds=passed,
-            )
-        except OSError as error:
-            raise ToolFailed(f"git cannot be started: {error.strerror}", reason="git_failed") from error
+    words = [encode(word) for word in command]
+    try:
+        return subprocess.Popen(words, env=environment, stdin=source, stdout=out, stderr=err, start_new_session=True)
+    except OSError as error:
+        raise ToolFailed(f"git cannot be started: {error.strerror}", reason="git_failed") from error
 
 
 @contextmanager
-def _input(data: bytes) -> Iterator[int | IO[bytes]]:
+def _input(data: bytes, lifeline: bool) -> Iterator[int | IO[bytes]]:
+    """Give what becomes standard input: nothing, some data, or a pipe that closes when this process is gone."""
+    if lifeline:
+        reader, writer = os.pipe()
+        try:
+            yield reader
+        finally:
+            os.close(reader)
+            os.close(writer)
+        return
     if not data:
         yield subprocess.DEVNULL
         return
@@ -195,21 +210,6 @@ def _input(data: bytes) -> Iterator[int | IO[bytes]]:
         stream.write(data)
         stream.seek(0)
         yield stream
-
-
-@contextmanager
-def _lifeline(wanted: bool) -> Iterator[tuple[list[str], list[int]]]:
-    """Give the shell that ties a command's life to ours, and the descriptors to pass on to it."""
-    if not wanted:
-        yield [], []
-        return
-    reader, writer = os.pipe()
-    try:
-        script = f"exec 3<&{reader}; {_LIFELINE}" if reader != 3 else _LIFELINE  # noqa: PLR2004  3 is what the script says
-        yield ["/bin/sh", "-c", script, "exeora-git"], [reader]
-    finally:
-        os.close(reader)
-        os.close(writer)
 
 
 def _wait(process: "subprocess.Popen[bytes]", seconds: float) -> bool:
@@ -239,38 +239,34 @@ def _kill_tree(process: "subprocess.Popen[bytes]") -> None:
 
 
 def _end_running(process: "subprocess.Popen[bytes]") -> None:
-    descendants = _snapshot(process.pid)
+    """End a process that still runs, and all below it, told from later owners of their numbers by start time."""
+    import psutil  # noqa: PLC0415  only a call that was cut short needs it
+
+    below: list[psutil.Process] = []
+    with suppress(psutil.Error):
+        below = psutil.Process(process.pid).children(recursive=True)
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGTERM)
     with suppress(subprocess.TimeoutExpired):
         process.wait(KILL_GRACE_MS / 1000)
-    for descendant in descendants:
-        descendant.kill()
-    if process.returncode is None:
-        process.kill()
-        process.wait()
-
-
-class _Descendant:
-    """A process below ours, told from a later owner of its number by its start time."""
-
-    def __init__(self, process: object) -> None:
-        self._process = process
-
-    def kill(self) -> None:
-        import psutil  # noqa: PLC0415  only a call that ran out of time needs it
-
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    for descendant in below:
         with suppress(psutil.Error):
-            if isinstance(self._process, psutil.Process):
-                self._process.kill()
+            descendant.kill()
+    process.wait()
+    deadline = time.monotonic() + _DYING_SECONDS
+    while any(map(_is_alive, below)) and time.monotonic() < deadline:
+        time.sleep(0.002)
 
 
-def _snapshot(pid: int) -> list[_Descendant]:
-    import psutil  # noqa: PLC0415  only a call that ran out of time needs it
+def _is_alive(process: "psutil.Process") -> bool:
+    import psutil  # noqa: PLC0415  same
 
-    with suppress(psutil.Error):
-        return [_Descendant(child) for child in psutil.Process(pid).children(recursive=True)]
-    return []
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.Error:
+        return False
 
 
 def _plain_code(code: int, *, lifeline: bool) -> int:

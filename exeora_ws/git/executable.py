@@ -1,14 +1,12 @@
 """The engine that asks the git executable: reads wherever libgit2 cannot, and always populates and tells the status."""
 
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from exeora_ws.errors import ToolFailed
-from exeora_ws.git import gitfiles, refnames
-from exeora_ws.git.command import Git, decode
+from exeora_ws.git import gitfiles, holding, refnames
+from exeora_ws.git.command import Git, decode, encode
 from exeora_ws.git.engine import SAFE_REFS, Engine, require_commit_id
-from exeora_ws.git.links import read_checkout
 from exeora_ws.git.listing import RawHead
 from exeora_ws.git.messages import describe_failure
 from exeora_ws.git.populating import populate
@@ -48,13 +46,23 @@ class ExecutableRepository(Engine):
         return {ref: commit for ref, commit in found.items() if ref in wanted}
 
     def find_commit(self, spec: str) -> str | None:
-        """Ask `rev-parse`; what is no single commit is None."""
-        if not spec or spec.startswith("-") or "\0" in spec:
+        """Ask `cat-file`, which is told the name on its standard input: nothing in it can be an option."""
+        if not spec or spec.startswith("-") or "\n" in spec:
             return None
-        output = self.git.read(
-            "rev-parse", "--verify", "--quiet", "--end-of-options", spec + "^{commit}", ok=(0, 1, 128)
-        )
-        return output.text if output.code == 0 and refnames.is_commit_id(output.text) else None
+        name, kind = self._identify(spec)
+        if kind == "tag":
+            name, kind = self._identify(name + "^{commit}")
+        return name if kind == "commit" else None
+
+    def _identify(self, spec: str) -> tuple[str, str]:
+        asked = encode(spec + "\n")
+        output = self.git.read("cat-file", "--batch-check=%(objectname) %(objecttype)", stdin=asked, ok=(0, 128))
+        if output.code != 0:
+            failure = describe_failure(output.code, decode(output.err))
+            if failure.reason != "git_failed":
+                raise failure
+        name, _, kind = output.text.rpartition(" ")
+        return name, kind
 
     def list_branches(self) -> Sequence[str]:
         """Ask `for-each-ref`."""
@@ -91,6 +99,10 @@ class ExecutableRepository(Engine):
         """Ask `git status`."""
         return load_status(self.git, self.require_top(), self.place.git_dir, ignored=ignored)
 
+    def require_git(self) -> Git:
+        """Give the git executable at this place."""
+        return self.git
+
     def require_top(self) -> Path:
         """Give the checkout it was opened at."""
         if self.place.top is None:
@@ -104,10 +116,8 @@ class ExecutableRepository(Engine):
     def _git_at(self, source: Path | None) -> Git:
         if source is None or source == self.place.top:
             return self.git
-        found = read_checkout(os.path.realpath(source))
-        if found is None or found.common_dir != self.common_dir or found.top is None:
-            raise ToolFailed("the source is no checkout of this repository", reason="not_a_repository")
-        return Git(found.top, found.git_dir)
+        found = self.require_source(source)
+        return Git(source, found.git_dir)
 
     def write_branch(self, name: str, commit: str) -> bool:
         """Make it with `update-ref`, only where there is none."""
@@ -139,3 +149,23 @@ class ExecutableRepository(Engine):
             output = self.git.change("config", "--local", "--remove-section", section, ok=(0, 4, 128, 255))
             if b"could not lock" not in output.err:
                 return
+
+    def write_holder(self, ref: str, commits: Sequence[str], staged: Sequence[str]) -> None:
+        """Make a commit of ours where one of theirs is not enough, and point the reference at it."""
+        holding.write(self.git, ref, commits, staged)
+
+    def drop_holder(self, ref: str) -> None:
+        """Delete it, wherever it points."""
+        self.git.change("update-ref", "--no-deref", "-d", ref, ok=(0, 1, 128))
+
+    def read_branch_settings(self, name: str) -> Sequence[tuple[str, str]]:
+        """List the configuration, and pick the section out: no pattern can mistake a name."""
+        prefix = f"branch.{name}."
+        entries = decode(self.git.read("config", "--local", "--list", "-z", ok=(0, 1)).out).split("\0")
+        pairs = [(key, value) for key, _, value in (entry.partition("\n") for entry in entries)]
+        return [(key.removeprefix(prefix), value) for key, value in pairs if key.startswith(prefix)]
+
+    def write_branch_settings(self, name: str, settings: Sequence[tuple[str, str]]) -> None:
+        """Add one after the other."""
+        for key, value in settings:
+            self.git.change("config", "--local", "--add", f"branch.{name}.{key}", value)

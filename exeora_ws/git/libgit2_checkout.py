@@ -7,6 +7,7 @@ repository its checkout is wrong and its status says clean. There, each function
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack
+from pathlib import Path
 
 import pygit2
 from pygit2.enums import CheckoutStrategy, FileStatus, ObjectType, RepositoryOpenFlag
@@ -31,7 +32,7 @@ _UNSTAGED = FileStatus.WT_MODIFIED | FileStatus.WT_DELETED | FileStatus.WT_TYPEC
 def populate(engine: Engine, repository: pygit2.Repository, addition: Addition) -> None:
     """Add a worktree: the record made by hand as git makes it, the files written by libgit2."""
     commit = repository[addition.commit].peel(pygit2.Commit)
-    refuse_beyond(repository, engine.place, commit.tree)
+    refuse_beyond(*_at_source(engine, repository, addition), commit.tree)
     with ExitStack() as undo:
         prepare(engine, addition, undo)
         addition.path.mkdir(exist_ok=True)
@@ -39,11 +40,20 @@ def populate(engine: Engine, repository: pygit2.Repository, addition: Addition) 
         head = addition.commit if branch is None else f"ref: refs/heads/{branch}"
         admin.make(engine.common_dir, addition.path, head)
         made = pygit2.Repository(os.fsdecode(addition.path), RepositoryOpenFlag.NO_SEARCH)
+        tree = made[addition.commit].peel(pygit2.Commit).tree
         strategy = CheckoutStrategy.FORCE | CheckoutStrategy.RECREATE_MISSING
-        made.checkout_tree(commit.tree, strategy=strategy)  # type: ignore[no-untyped-call]  # pygit2 leaves it untyped
-        made.index.read_tree(commit.tree)
+        made.checkout_tree(tree, strategy=strategy)  # type: ignore[no-untyped-call]  # pygit2 leaves it untyped
+        made.index.read_tree(tree)
         made.index.write()
         undo.pop_all()
+
+
+def _at_source(engine: Engine, repository: pygit2.Repository, addition: Addition) -> tuple[pygit2.Repository, Checkout]:
+    """Give the source's own configuration: a sparse cone is one worktree's, not the repository's."""
+    if addition.source is None or addition.source == engine.checkout:
+        return repository, engine.place
+    place = engine.require_source(addition.source)
+    return pygit2.Repository(os.fsdecode(addition.source), RepositoryOpenFlag.NO_SEARCH), place
 
 
 def load_status(repository: pygit2.Repository, place: Checkout, *, ignored: bool) -> Status:
@@ -62,11 +72,27 @@ def load_status(repository: pygit2.Repository, place: Checkout, *, ignored: bool
     return Status(
         staged=matching(_STAGED),
         unstaged=matching(_UNSTAGED),
-        untracked=matching(FileStatus.WT_NEW),
+        untracked=_with_nested(place.top, matching(FileStatus.WT_NEW), matching(FileStatus.IGNORED)),
         ignored=matching(FileStatus.IGNORED),
         conflicted=matching(FileStatus.CONFLICTED),
         submodules=(),
     )
+
+
+def _with_nested(top: Path, untracked: tuple[str, ...], ignored: tuple[str, ...]) -> tuple[str, ...]:
+    """Add the nested repositories without commits, which libgit2 passes over."""
+    known = tuple(path for path in (*untracked, *ignored) if path.endswith("/"))
+    more: list[str] = []
+    for folder, folders, files in os.walk(top):
+        path = os.path.relpath(folder, top) + "/"
+        if path.startswith(known):
+            folders.clear()
+        elif path != "./" and (".git" in folders or ".git" in files):
+            folders.clear()
+            more.append(path)
+        elif ".git" in folders:
+            folders.remove(".git")
+    return tuple(sorted((*untracked, *more)))
 
 
 def refuse_beyond(repository: pygit2.Repository, place: Checkout, tree: pygit2.Tree) -> None:

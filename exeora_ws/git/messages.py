@@ -45,9 +45,13 @@ def describe_failure(code: int, stderr: str) -> ToolFailed:
 
 
 def find_first_complaint(stderr: str) -> str:
-    """Find the line that says what went wrong: the first `fatal:`, else the first `error:`, else the last one."""
+    """Find the line that says what went wrong: the first `fatal:`, else the first `error:`, else the last one.
+
+    A `fatal:` that only says that a checkout failed gives way to the `error:` that says why.
+    """
     lines = [line.strip() for line in stderr.splitlines() if line.strip()]
-    for prefix in ("fatal: ", "error: "):
+    empty = any("Could not reset index file" in line for line in lines)
+    for prefix in ("error: ", "fatal: ") if empty else ("fatal: ", "error: "):
         for line in lines:
             if line.startswith(prefix):
                 return line.removeprefix(prefix)

@@ -1,8 +1,10 @@
 """Adding a worktree, all or nothing: what both ways of populating prepare and take back, and git's own way."""
 
 import os
+import re
 import shutil
 import stat
+import time
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -16,6 +18,8 @@ from exeora_ws.git.messages import describe_failure, find_last_line, translated_
 from exeora_ws.git.port import Addition
 
 _WORKERS = ("-c", "checkout.workers=8", "-c", "checkout.thresholdForParallelism=1")
+_HALF_WRITTEN = re.compile(rb"failed to read .*(commondir|gitdir|HEAD)")
+_PAUSES = (0.01, 0.03, 0.1, 0.3, 0.0)
 
 
 def populate(engine: Engine, git: Git, addition: Addition) -> None:
@@ -23,14 +27,25 @@ def populate(engine: Engine, git: Git, addition: Addition) -> None:
     with ExitStack() as undo:
         commitish = prepare(engine, addition, undo)
         detach = [] if addition.branch or addition.new_branch else ["--detach"]
-        target = str(addition.path)
-        # The branch is there already, so git neither guesses one nor sets an upstream.
-        output = git.populate(*_WORKERS, "worktree", "add", *detach, "--", target, commitish)
+        output = _add(git, *detach, "--", str(addition.path), commitish)
         if output.code != 0:
-            raise _explain(output, addition.path)
+            raise _explain(output, git, addition)
         if addition.source is None:
             _fill_whole_tree(engine, addition.path)
         undo.pop_all()
+
+
+def _add(git: Git, *arguments: str) -> Output:
+    """Run `git worktree add`. The branch is there already, so git neither guesses one nor sets an upstream.
+
+    Git trips over a record that another git is writing at that moment, before it has made anything itself.
+    """
+    for pause in _PAUSES:
+        output = git.populate(*_WORKERS, "worktree", "add", *arguments)
+        if output.code == 0 or not _HALF_WRITTEN.search(output.err):
+            break
+        time.sleep(pause)
+    return output
 
 
 def prepare(engine: Engine, addition: Addition, undo: ExitStack) -> str:
@@ -41,11 +56,13 @@ def prepare(engine: Engine, addition: Addition, undo: ExitStack) -> str:
     require_commit_id(addition.commit)
     if addition.branch is not None and addition.new_branch is not None:
         raise ToolFailed("a worktree has one branch, new or not", reason="invalid_argument")
-    if addition.branch is not None:
-        _require_branch(engine, addition.branch, addition.commit)
     with translated_os_errors("making the worktree's folder"):
-        _drop_stale_entries(engine.common_dir, addition.path)
+        stale = _find_stale_entries(engine.common_dir, addition.path)
         mode = _read_free_target(addition.path)
+        if addition.branch is not None:
+            _require_branch(engine, addition.branch, addition.commit, stale)
+        for name in stale:
+            admin.discard(engine.common_dir, name)
         _make_parents(addition.path.parent, undo)
     if addition.new_branch is not None:
         engine.create_branch(addition.new_branch, addition.commit)
@@ -54,22 +71,23 @@ def prepare(engine: Engine, addition: Addition, undo: ExitStack) -> str:
     return addition.branch or addition.new_branch or addition.commit
 
 
-def _require_branch(engine: Engine, branch: str, commit: str) -> None:
+def _require_branch(engine: Engine, branch: str, commit: str, stale: list[str]) -> None:
     present = engine.find_branch(branch)
     if present is None:
         raise ToolFailed(f"there is no branch {branch!r}", reason="branch_missing")
     if present != commit:
         raise ToolFailed(f"branch {branch!r} has moved since it was looked at", reason="branch_moved")
-    engine.refuse_held(branch)
+    engine.refuse_held(branch, but_for=stale)
 
 
-def _drop_stale_entries(common_dir: Path, path: Path) -> None:
-    """Forget the records of a worktree that was in this folder and was deleted by hand, as `add --force` would."""
-    for name in admin.find_entries_for(common_dir, path):
+def _find_stale_entries(common_dir: Path, path: Path) -> list[str]:
+    """Find the records of a worktree that was in this folder and was deleted by hand: the new one replaces it."""
+    names = admin.find_entries_for(common_dir, path)
+    for name in names:
         if find_link_fault(os.path.realpath(path), str(common_dir), name) is None:
             raise ToolFailed("there is a worktree in that folder already", reason="worktree_present")
         admin.require_unlocked(common_dir, name)
-        admin.discard(common_dir, name)
+    return names
 
 
 def _read_free_target(path: Path) -> int | None:
@@ -100,6 +118,7 @@ def _take_back(common_dir: Path, path: Path, mode: int | None) -> None:
     """Remove what a failed addition left: its files, its record, its folder unless that was there before."""
     for name in admin.find_entries_for(common_dir, path):
         _quietly(admin.discard, common_dir, name)
+    _quietly(os.rmdir, common_dir / "worktrees")
     remove_tree(path)
     if mode is not None:
         with suppress(OSError):
@@ -126,27 +145,34 @@ def _quietly(function: Callable[..., object], *arguments: object) -> None:
         function(*arguments)
 
 
-def _explain(output: Output, path: Path) -> ToolFailed:
+def _explain(output: Output, git: Git, addition: Addition) -> ToolFailed:
     stderr = decode(output.err)
     # Git says where HEAD is once all files are written: what fails after that is the post-checkout hook.
-    if output.code > 0 and output.out.startswith(b"HEAD is now at"):
+    if output.out.startswith(b"HEAD is now at"):
+        how = f"exit code {output.code}" if output.code > 0 else f"signal {-output.code}"
         return ToolFailed(
-            f"the post-checkout hook failed (exit code {output.code}): {find_last_line(stderr) or 'it says nothing'}",
+            f"the post-checkout hook failed ({how}): {find_last_line(stderr) or 'it says nothing'}",
             reason="hook_failed",
             hint="run the hook by hand, or set core.hooksPath elsewhere",
         )
     failure = describe_failure(output.code, stderr)
-    if failure.reason == "git_failed" and _is_full(path):
-        return ToolFailed("the disk is full", reason="disk_full")
+    if "unable to write file" in stderr and _measure(git, addition.commit) > _measure_free(addition.path):
+        return ToolFailed("the disk has too little room for the worktree", reason="disk_full")
     return failure
 
 
-def _is_full(path: Path) -> bool:
-    folder = path
-    while not os.path.exists(folder):
-        folder = folder.parent
-    space = os.statvfs(folder)
-    return space.f_bavail * space.f_frsize < 65_536 or (space.f_files > 0 and space.f_favail == 0)  # noqa: PLR2004
+def _measure(git: Git, commit: str) -> int:
+    """Add up the bytes of a commit's files: git does not say why it could not write one, and has tidied up already."""
+    records = decode(git.read("ls-tree", "-r", "-l", "-z", commit, ok=(0, 128)).out).split("\0")
+    sizes = [record.partition("\t")[0].split()[-1] for record in records if record]
+    return sum(int(size) for size in sizes if size.isdecimal())
+
+
+def _measure_free(path: Path) -> int:
+    while not os.path.exists(path):
+        path = path.parent
+    space = os.statvfs(path)
+    return space.f_bavail * space.f_frsize if space.f_files == 0 or space.f_favail else 0
 
 
 def _fill_whole_tree(engine: Engine, path: Path) -> None:

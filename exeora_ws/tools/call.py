@@ -13,137 +13,44 @@ ids before that too (contract, section 2). Every face takes this way; none has a
 
 import logging
 import secrets
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from enum import StrEnum
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
-from exeora_ws.cancellation import Cancellation, Progress, no_progress
 from exeora_ws.errors import ExeoraError, InternalError, InvalidArguments, UnknownProject, UnknownTool
-from exeora_ws.names import MAIN, ProjectId
+from exeora_ws.names import MAIN
+from exeora_ws.policy.gate import InputRequired
+from exeora_ws.tools.gate import CallGate
 from exeora_ws.tools.services import Services
 from exeora_ws.tools.spec import Arguments, Call, Needs, Result, Routing, Tool
-from exeora_ws.workspaces.place import Place, Project
+from exeora_ws.tools.stations import (
+    AnyTool,
+    ApprovedCall,
+    Asking,
+    Caller,
+    Face,
+    Outcome,
+    ParsedCall,
+    PlacedCall,
+    RawCall,
+    RoutedCall,
+    Scope,
+)
+from exeora_ws.workspaces.place import Project
+
+__all__ = ["AnyTool", "Asking", "Caller", "Calls", "Face", "Outcome", "RawCall", "Scope"]
 
 log = logging.getLogger("exeora")
-
-AnyTool = Tool[Any, Any, Services]
-
-
-class Face(StrEnum):
-    """The ways in."""
-
-    CLI = "cli"
-    STDIO = "stdio"
-    HTTP = "http"
-
-
-@dataclass(frozen=True, slots=True)
-class Scope:
-    """What a caller may reach.
-
-    `bound` is the one project of a project endpoint or of the command line: such a call has no `project` argument.
-    Otherwise (an account) `granted` are the projects a call may name; None means all.
-    """
-
-    bound: ProjectId | None = None
-    granted: frozenset[ProjectId] | None = None
-    read_only: bool = False
-
-    @property
-    def account(self) -> bool:
-        """Whether calls name their project."""
-        return self.bound is None
-
-
-@dataclass(frozen=True, slots=True)
-class Caller:
-    """Who calls, and how long they will wait."""
-
-    face: Face
-    client: str
-    session: str
-    scope: Scope
-    cancellation: Cancellation = field(default_factory=Cancellation)
-    progress: Progress = no_progress
-
-
-@dataclass(frozen=True, slots=True)
-class RawCall:
-    """A name and a JSON object, as they came in."""
-
-    tool: str
-    arguments: Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class RoutedCall:
-    """A tool that exists, and its routing fields taken off."""
-
-    tool: AnyTool
-    project: str | None
-    workspace: str | None
-    """None only for a tool that takes no workspace: an omitted one has become `main` by now."""
-    arguments: Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class PlacedCall:
-    """Where it will act is decided; its own arguments have not been looked at."""
-
-    tool: AnyTool
-    project: Project | None
-    place: Place | None
-    arguments: Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class ParsedCall:
-    """All of it typed, nothing of it allowed yet. `raw` is what an approval is bound to."""
-
-    tool: AnyTool
-    project: Project | None
-    place: Place | None
-    arguments: Arguments
-    raw: Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class ApprovedCall:
-    """A call that policy, and a person where one is to be asked, let through. What was approved is what runs."""
-
-    parsed: ParsedCall
-    approval: object
-
-
-GateStation = Callable[[ParsedCall, Caller], ApprovedCall]
-"""Judges a call and has it approved where that is needed; raises `Forbidden` and its kin."""
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What a call came to: a result, or an error that the caller is told."""
-
-    tool: str
-    result: Result | None
-    error: ExeoraError | None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Give the structured content: the result object, or `{"error": …}`."""
-        if self.error is not None:
-            return {"error": self.error.to_dict()}
-        return dict(msgspec.to_builtins(self.result))
 
 
 class Calls:
     """The way, with the catalog and the core it runs on."""
 
-    def __init__(self, catalog: Mapping[str, AnyTool], services: Services, gate: GateStation) -> None:
+    def __init__(self, catalog: Mapping[str, AnyTool], services: Services, gate: CallGate) -> None:
         self.catalog = catalog
         self.services = services
-        self._gate = gate
+        self.gate = gate
 
     def make(self, raw: RawCall, caller: Caller) -> Outcome:
         """Take a call the whole way. Never raises but for `BaseException`s that end the process.
@@ -151,19 +58,33 @@ class Calls:
         A bug becomes an `InternalError` with an id; its traceback stands in the log under that id and nowhere else.
         """
         try:
-            approved = self._gate(self.prepare(raw, caller), caller)
-            return Outcome(raw.tool, self._run(approved, caller), None)
+            return self._make(raw, caller)
         except ExeoraError as error:
-            return Outcome(raw.tool, None, error)
+            return Outcome(raw.tool, error=error)
         except Exception:
             identity = secrets.token_hex(6)
             log.exception("bug %s in %s", identity, raw.tool)
             bug = InternalError(f"internal error {identity}; see the log", data={"id": identity})
-            return Outcome(raw.tool, None, bug)
+            return Outcome(raw.tool, error=bug)
 
-    def prepare(self, raw: RawCall, caller: Caller) -> ParsedCall:
-        """Take a call up to the gate: everything that can be refused without asking anybody."""
-        return parse(self.place(self.route(raw, caller.scope), caller.scope))
+    def _make(self, raw: RawCall, caller: Caller) -> Outcome:
+        placed: PlacedCall | None = None
+        try:
+            placed = self.place(self.route(raw, caller.scope), caller.scope)
+            parsed = parse(placed)
+            approved = self.gate.approve(parsed, caller)
+        except ExeoraError as error:
+            self.gate.note_refusal(raw.tool, placed, caller, error)
+            raise
+        if isinstance(approved, InputRequired):
+            return Outcome(raw.tool, question=approved)
+        with self.gate.recording(parsed, caller):
+            return Outcome(raw.tool, result=self._run(approved, caller))
+
+    def offered(self, scope: Scope) -> list[AnyTool]:
+        """List the tools that a caller is offered: those of its face that a project in reach does not hide."""
+        tools = [tool for tool in self.catalog.values() if scope.account or not tool.account_only]
+        return self.gate.offered(tools, self._reachable(scope), read_only=scope.read_only)
 
     def route(self, raw: RawCall, scope: Scope) -> RoutedCall:
         """Find the tool and take its routing fields off.
@@ -228,6 +149,12 @@ class Calls:
             reason="missing_field",
             hint="list_projects names them",
         )
+
+    def _reachable(self, scope: Scope) -> list[Project]:
+        inventory = self.services.inventory
+        if scope.bound is not None:
+            return [inventory.require_project(scope.bound)]
+        return [p for p in inventory.list_projects() if scope.granted is None or p.id in scope.granted]
 
     def _run(self, approved: ApprovedCall, caller: Caller) -> Result:
         caller.cancellation.raise_if_cancelled()

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from exeora_ws.processes.supervisor import Supervisor
 from exeora_ws.settings import Places, Settings
 from exeora_ws.workspaces.inventory import Inventory
 
@@ -18,3 +19,5 @@ class Services:
     settings: Callable[[], Settings]
     """Gives the settings as they are now."""
     inventory: Inventory
+    supervisor: Supervisor
+    """Every running command of this process."""

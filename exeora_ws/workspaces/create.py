@@ -311,6 +311,7 @@ def undo_creation(registry: Registry, repository: Repository, operation: Unfinis
         if worktree.path == path and not worktree.main:
             repository.unlock_worktree(worktree)
             repository.remove_admin(worktree)
+    repository.discard_remains(path.name)
     if facts.new_branch is not None:
         repository.delete_branch(facts.new_branch, facts.commit, force=True)
     with suppress(OSError):

@@ -68,6 +68,15 @@ def read(path: str) -> "tuple[list[dict[str, str]], list[dict[str, str]]] | None
     return projects, workspaces
 
 
+def is_current(path: str) -> bool:
+    """Whether a copy of this boot is there; a reader judges the rest of it."""
+    try:
+        with open(path, "rb") as stream:
+            return stream.readline().decode("utf-8", "replace").rstrip("\n") == HEADER + "\t" + boot_id()
+    except OSError:
+        return False
+
+
 def boot_id() -> str:
     """Name this boot of the machine; empty where the kernel does not say."""
     try:

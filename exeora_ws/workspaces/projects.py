@@ -64,6 +64,28 @@ def register_project(registry: Registry, folder: Path, *, exact: bool, slug: str
     return found, False
 
 
+def is_in_repository(folder: Path) -> bool:
+    """Whether a folder lies in a Git repository at all."""
+    return links.find_checkout(folder) is not None
+
+
+def find_project_of(registry: Registry, folder: Path) -> Project | None:
+    """Find the registered project that the repository around a folder stands for, from whichever of its worktrees."""
+    checkout = links.find_checkout(folder)
+    return None if checkout is None else registry.find_project_at(checkout.main)
+
+
+def is_in_other_worktree(project: Project, folder: Path) -> bool:
+    """Whether a folder lies in a worktree of the project's repository that is not its main one.
+
+    Whoever stands there and names only the project cannot mean main.
+    """
+    checkout = links.find_checkout(folder)
+    if checkout is None or checkout.top is None or checkout.common_dir != project.common_dir:
+        return False
+    return checkout.top != checkout.main or checkout.bare
+
+
 def remove_project(registry: Registry, project: Project, *, force: bool) -> None:
     """Take a project off the registry. Nothing on disk changes.
 

@@ -1,0 +1,50 @@
+# `make demo` and `make test` are all that a newcomer needs: each makes .venv itself, and installs nothing elsewhere.
+#
+#   make demo [REPO=path]    the main job, for real, on a clone of this repository (or of another one)
+#   make test [ARGS=…]       all tests
+#   make lint                ruff and mypy
+#   make docs                the pages that are made of the code
+
+PYTHON ?= $(firstword $(foreach name,python3 python3.14 python3.13 python3.12 python3.11,\
+	$(shell $(name) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $(name))))
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/installed
+
+# What a shell may carry over from another project must not reach into .venv.
+unexport PYTHONPATH PYTHONHOME PIP_TARGET PIP_PREFIX PIP_USER
+export PIP_DISABLE_PIP_VERSION_CHECK = 1
+
+.DEFAULT_GOAL := test
+.PHONY: demo test lint format docs clean
+
+demo: $(INSTALLED)
+	@PATH="$(CURDIR)/$(BIN):$$PATH" REPO="$(REPO)" bash fixtures/demo.sh
+
+test: $(INSTALLED)
+	@$(BIN)/python -m pytest -n auto $(ARGS)
+
+lint: $(INSTALLED)
+	@$(BIN)/python -m ruff check .
+	@$(BIN)/python -m ruff format --check .
+	@$(BIN)/python -m mypy
+
+format: $(INSTALLED)
+	@$(BIN)/python -m ruff check --fix .
+	@$(BIN)/python -m ruff format .
+
+docs: $(INSTALLED)
+	@PYTHONPATH=tests $(BIN)/python -m support.cli_reference
+
+clean:
+	rm -rf $(VENV)
+
+# Made again when the dependencies may have changed; otherwise there is nothing to do.
+$(INSTALLED): pyproject.toml
+	@test -n "$(PYTHON)" || { echo "exeora needs Python 3.11 or later: none is on PATH as python3 (or pass PYTHON=/path/to/python)" >&2; exit 1; }
+	@command -v git >/dev/null || { echo "exeora needs git, and there is none on PATH" >&2; exit 1; }
+	@echo "setting up $(VENV) with $$($(PYTHON) --version)"
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
+	@$(BIN)/python -m pip install --quiet --editable . --group dev
+	@touch $@

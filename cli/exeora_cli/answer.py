@@ -1,0 +1,92 @@
+"""What is printed: the answer on stdout, narration and errors on stderr, one JSON document with `--json`."""
+
+import os
+import sys
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+from exeora_ws.errors import Code, ExeoraError
+
+from exeora_cli.plain import SCHEMA, show_text
+
+DONE, FAILED, USAGE, BUG, REFUSED = range(5)
+"""Exit codes (contract, section 11)."""
+
+SIGNALLED = 128
+"""Plus the signal's number."""
+
+_PIPE = 13
+_EXIT = {
+    Code.INVALID_ARGUMENTS: USAGE,
+    Code.UNKNOWN_TOOL: USAGE,
+    Code.INTERNAL_ERROR: BUG,
+    Code.FORBIDDEN: REFUSED,
+    Code.APPROVAL_DECLINED: REFUSED,
+    Code.APPROVAL_TIMEOUT: REFUSED,
+}
+
+
+def exit_code(error: ExeoraError) -> int:
+    """Give the exit code that an error stands for."""
+    return _EXIT.get(error.code, FAILED)
+
+
+def render_document(facts: Mapping[str, Any], *, version: bool = True) -> bytes:
+    """Render one JSON document, with its schema version first. Names that are not UTF-8 show their bytes escaped."""
+    document = {"schema": SCHEMA, **facts} if version else dict(facts)
+    try:
+        return msgspec.json.encode(document) + b"\n"
+    except UnicodeEncodeError:
+        return msgspec.json.encode(_as_text(document)) + b"\n"
+
+
+def _as_text(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+    if isinstance(value, Mapping):
+        return {key: _as_text(item) for key, item in value.items()}
+    return [_as_text(item) for item in value] if isinstance(value, list) else value
+
+
+def print_document(facts: Mapping[str, Any]) -> None:
+    """Print one JSON document on stdout."""
+    _write(sys.stdout, render_document(facts))
+
+
+def print_lines(lines: Iterable[str]) -> None:
+    """Print lines on stdout, names that are not UTF-8 as the bytes they are."""
+    _write(sys.stdout, "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogateescape"))
+
+
+def narrate(lines: Iterable[str], *, hint: str | None = None) -> None:
+    """Print lines on stderr: what a person likes to know and a program does not read."""
+    text = "".join(f"exeora: {show_text(line)}\n" for line in lines)
+    _write(sys.stderr, (text if hint is None else f"{text}hint: {show_text(hint)}\n").encode())
+
+
+def print_error(error: ExeoraError, *, json: bool) -> None:
+    """Print an error on stderr: a line and a hint, or a JSON document."""
+    if json:
+        _write(sys.stderr, render_document({"error": error.to_dict()}))
+        return
+    narrate([error.message], hint=error.hint)
+
+
+class ReaderGone(Exception):
+    """Nobody reads the output any more. Its own class: typer makes an exit code 1 of a broken pipe."""
+
+
+def _write(stream: Any, data: bytes) -> None:
+    try:
+        stream.flush()
+        stream.buffer.write(data)
+        stream.buffer.flush()
+    except BrokenPipeError:
+        raise ReaderGone from None
+
+
+def quiet_pipe() -> int:
+    """Give up on a stdout whose reader has gone, without a word; gives the exit code of SIGPIPE."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return SIGNALLED + _PIPE

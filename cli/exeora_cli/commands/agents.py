@@ -1,0 +1,176 @@
+"""mcp, tools, call: what agents use, and the same from a shell."""
+
+import sys
+from typing import Annotated, Any
+
+import typer
+from exeora_ws.errors import InvalidArguments
+
+from exeora_cli import answer, render
+from exeora_cli.completion import complete_tool
+from exeora_cli.group import Group
+from exeora_cli.session import Session, session_of
+
+group = Group("Agents")
+
+
+@group.command(
+    "mcp",
+    """
+    exeora mcp
+    exeora --project api mcp
+    exeora mcp --account
+    """,
+    "None: stdout belongs to the protocol.",
+)
+def mcp(
+    ctx: typer.Context,
+    account: Annotated[
+        bool, typer.Option("--account", help="Serve every project; each call then names its project.")
+    ] = False,
+) -> None:
+    """Serve MCP over stdio, for a client that starts this command.
+
+    It serves the project around the current directory, or the one given with --project. Each call names its
+    workspace; without one it means main.
+    """
+    session = session_of(ctx)
+    session.refuse_workspace("mcp")
+    if account and session.options.project is not None:
+        raise InvalidArguments("--account serves every project: leave --project out", reason="conflicting_fields")
+    project = None if account else session.require_project()
+    from exeora_ws.serve.stdio import serve_stdio
+
+    serve_stdio(session.app, session.bind(project))
+
+
+@group.command(
+    "tools",
+    """
+    exeora tools
+    exeora tools --json
+    exeora tools --schema create_workspace
+    """,
+    (
+        "`tools[{name, title, description, annotations, inputSchema, outputSchema}]`; with `--schema` one of "
+        "these objects."
+    ),
+)
+def tools(
+    ctx: typer.Context,
+    schema: Annotated[
+        str | None,
+        typer.Option("--schema", metavar="TOOL", help="Print one tool's schemas.", autocompletion=complete_tool),
+    ] = None,
+) -> None:
+    """List the tools that MCP and `exeora call` offer."""
+    session = session_of(ctx)
+    session.refuse_workspace("tools")
+    if schema is not None:
+        _print_json(session, _describe(session.require_tool(schema)))
+        return
+    listed = [_describe(tool) for tool in session.app.calls.catalog.values()]
+    session.show({"tools": listed}, render.show_tools)
+
+
+@group.command(
+    "call",
+    """
+    exeora call list_git_workspaces
+    exeora call create_workspace '{"branch": "feature/login"}'
+    exeora -w feature-login call remove_workspace '{"deleteBranch": true}'
+    exeora call create_workspace @arguments.json
+    echo '{"branch": "x"}' | exeora call create_workspace -
+    """,
+    (
+        "The tool's structured result, with `schema` in front. Without `--json` the same, set for reading and "
+        "without `schema`."
+    ),
+)
+def call(
+    ctx: typer.Context,
+    tool: Annotated[str, typer.Argument(metavar="TOOL", help="Name of the tool.", autocompletion=complete_tool)],
+    arguments: Annotated[
+        str, typer.Argument(metavar="JSON", help="Its arguments: an object, @FILE, or - for stdin.", show_default=False)
+    ] = "{}",
+) -> None:
+    """Call a tool as an MCP client would, and print its structured result.
+
+    The workspace is the one in the arguments, else -w, else the one around the current directory. A tool that
+    requires one (remove_workspace) takes only the first two.
+    """
+    session = session_of(ctx)
+    known = session.require_tool(tool)
+    given = parse_arguments(_read_arguments(arguments))
+    from exeora_ws.tools.spec import Needs
+
+    project = None if known.needs is Needs.NOTHING else session.require_project()
+    _print_json(session, session.make(tool, _with_workspace(session, known, given, project), project))
+
+
+def _with_workspace(session: Session, tool: Any, given: dict[str, Any], project: Any) -> dict[str, Any]:
+    from exeora_ws.tools.spec import Routing
+
+    if tool.routing is Routing.NONE:
+        session.refuse_workspace(tool.name)
+        return given
+    if "workspace" in given:
+        if session.options.workspace is not None:
+            raise InvalidArguments("workspace: given in the arguments and with -w", reason="given_twice")
+        return given
+    if tool.routing is Routing.REQUIRED and session.options.workspace is None:
+        return given
+    return {**given, "workspace": session.choose_workspace(project)}
+
+
+def _read_arguments(text: str) -> bytes:
+    if text == "-":
+        return sys.stdin.buffer.read()
+    if not text.startswith("@"):
+        return text.encode("utf-8", "surrogateescape")
+    try:
+        with open(text[1:], "rb") as stream:
+            return stream.read()
+    except OSError as error:
+        raise InvalidArguments(
+            f"the arguments' file {text[1:]!r} cannot be read: {error.strerror}", reason="unreadable_arguments"
+        ) from None
+
+
+def parse_arguments(data: bytes) -> dict[str, Any]:
+    """Read a tool's arguments.
+
+    Raises:
+        InvalidArguments: not a JSON object.
+    """
+    import msgspec
+
+    try:
+        found = msgspec.json.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise InvalidArguments(f"the arguments are not valid JSON: {error}", reason="invalid_json") from None
+    if not isinstance(found, dict):
+        raise InvalidArguments("the arguments are not a JSON object", reason="invalid_json")
+    return found
+
+
+def _describe(tool: Any) -> dict[str, Any]:
+    return {
+        "name": tool.name,
+        "title": tool.title,
+        "description": tool.description,
+        "annotations": tool.hints.to_dict(),
+        "inputSchema": tool.input_schema(account=False),
+        "outputSchema": tool.output_schema,
+    }
+
+
+def _print_json(session: Session, facts: dict[str, Any]) -> None:
+    """Print a document that has no other form: as such with `--json`, else for reading and without our version."""
+    import msgspec
+
+    if session.options.json:
+        answer.print_document(facts)
+        return
+    compact = answer.render_document(facts, version=False)
+    answer.print_lines([msgspec.json.format(compact.decode(), indent=2)])

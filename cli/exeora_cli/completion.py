@@ -1,0 +1,51 @@
+"""Completes projects and workspaces for typer's shell scripts, where `hot_completion` leaves it to the slow way."""
+
+import os
+
+import typer
+from exeora_ws.errors import ExeoraError
+
+from exeora_cli.fast import COMPLETION_VARIABLE
+from exeora_cli.session import session_of
+
+
+def prepare() -> None:
+    """Make typer's forms of answers known, when it is a shell that asks."""
+    if COMPLETION_VARIABLE in os.environ:
+        from typer.completion import completion_init  # type: ignore[attr-defined]  # typer's own, not in its __all__
+
+        completion_init()
+
+
+def complete_workspace(ctx: typer.Context) -> list[str]:
+    """Give what names a workspace of the project: the slugs, then the branches that are no slug."""
+    session = session_of(ctx)
+    try:
+        project = session.find_project()
+        workspaces = session.app.inventory.list_workspaces(project) if project is not None else []
+    except ExeoraError:
+        return []
+    slugs = [str(w.slug) for w in workspaces]
+    branches = {w.branch for w in workspaces if w.branch is not None}
+    return slugs + sorted(branches - set(slugs))
+
+
+def complete_project(ctx: typer.Context) -> list[str]:
+    """Give the projects' slugs."""
+    try:
+        return [str(p.slug) for p in session_of(ctx).app.inventory.list_projects()]
+    except ExeoraError:
+        return []
+
+
+def complete_tool(ctx: typer.Context) -> list[str]:
+    """Give the tools' names."""
+    return list(session_of(ctx).app.calls.catalog)
+
+
+def complete_setting(ctx: typer.Context) -> list[str]:
+    """Give the settings' names."""
+    from exeora_ws.settings import KEYS
+
+    del ctx
+    return [key.typed for key in KEYS]

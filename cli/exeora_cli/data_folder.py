@@ -1,0 +1,30 @@
+"""Where the data folder is, without importing what `settings.find_places` needs (a test holds the two equal)."""
+
+import os
+import sys
+
+_APP = "exeora"
+
+
+def find_data_folder(environ: "os._Environ[str] | dict[str, str]", platform: str = sys.platform) -> "str | None":
+    """Give the user's data folder; None where the rule is not a plain one, for the slow way to work out.
+
+    Args:
+        environ: the environment; `EXEORA_DATA_DIR`, `XDG_DATA_HOME` and `HOME` count.
+        platform: as `sys.platform`.
+    """
+    chosen = environ.get("EXEORA_DATA_DIR")
+    if chosen:
+        return None if chosen.startswith("~") else os.path.abspath(chosen)
+    home = environ.get("HOME", "")
+    xdg = environ.get("XDG_DATA_HOME", "")
+    if platform == "linux" and "ANDROID_DATA" not in environ:
+        return _below(xdg or (home and home + "/.local/share"))
+    if platform == "darwin" and not xdg:
+        return _below(home and home + "/Library/Application Support")
+    return None
+
+
+def _below(folder: str) -> "str | None":
+    plain = folder.startswith("/") and folder == folder.strip() and os.path.normpath(folder) == folder
+    return f"{folder}/{_APP}" if plain else None

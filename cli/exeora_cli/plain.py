@@ -1,0 +1,65 @@
+"""How lists look as text and as JSON, written by hand: the hot commands use it before anything is imported."""
+
+TYPE_CHECKING = False  # type checkers take it as true
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_ESCAPES = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r"}
+SCHEMA = 1
+"""The version of every JSON document this command line prints."""
+
+
+def render_json(value: object) -> str:
+    """Render objects, arrays, strings, integers, booleans and null as `msgspec.json` does; nothing else.
+
+    Raises:
+        TypeError: for any other value.
+    """
+    if isinstance(value, str):
+        return '"' + "".join(_escape(c) for c in value) + '"' if _is_special(value) else f'"{value}"'
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    if isinstance(value, dict):
+        return "{" + ",".join(f"{render_json(k)}:{render_json(v)}" for k, v in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ",".join(render_json(item) for item in value) + "]"
+    if isinstance(value, int):
+        return str(value)
+    raise TypeError(value.__class__.__name__)
+
+
+def _is_special(text: str) -> bool:
+    return not text.isprintable() or '"' in text or "\\" in text
+
+
+def _escape(character: str) -> str:
+    known = _ESCAPES.get(character)
+    if known is not None:
+        return known
+    return f"\\u{ord(character):04x}" if character < " " else character
+
+
+def show_text(text: str) -> str:
+    """Give text for a line of a person's terminal: what would move the cursor or is no character is escaped."""
+    return text if text.isprintable() else text.encode("unicode_escape").decode("ascii")
+
+
+def align(rows: "Sequence[tuple[str, ...]]") -> "list[str]":
+    """Set columns below each other, two spaces apart; nothing trails."""
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))] if rows else []
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+
+
+def list_lines(workspaces: "list[dict[str, object]]", here: "str | None") -> "list[str]":
+    """Show workspaces, one a line: `*` marks the one around the current directory, given by id as `here`."""
+    return align([_list_row(workspace, here) for workspace in workspaces])
+
+
+def _list_row(workspace: "dict[str, object]", here: "str | None") -> "tuple[str, ...]":
+    branch = workspace["branch"]
+    return (
+        "*" if workspace["id"] == here else " ",
+        str(workspace["slug"]),
+        "-" if branch is None else show_text(str(branch)),
+        show_text(str(workspace["path"])) + ("" if workspace["available"] else "  (unavailable)"),
+    )

@@ -1,0 +1,141 @@
+"""What is in a folder: one level by the folder itself, all levels by ripgrep's walk, links added by our own.
+
+Entries come sorted, folder by folder, and the glob and the ignore rules apply before the limit.
+"""
+
+import heapq
+import os
+import stat as modes
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from exeora_ws.errors import ExeoraError
+from exeora_ws.files.faults import translated
+from exeora_ws.files.globs import Glob
+from exeora_ws.files.links import find_links
+from exeora_ws.files.paths import show
+from exeora_ws.files.ripgrep import Patience, Ripgrep
+from exeora_ws.files.root import Root, Spot
+from exeora_ws.files.tree import Tree, sort_key
+from exeora_ws.limits import LIST_ENTRIES
+
+Kind = Literal["file", "directory", "symlink", "other"]
+_KINDS: dict[int, Kind] = {modes.S_IFREG: "file", modes.S_IFDIR: "directory", modes.S_IFLNK: "symlink"}
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One thing in a folder; `path` is as callers give paths, `size` is in bytes and only files have one."""
+
+    path: str
+    type: Kind
+    size: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """Sorted entries. `truncated` is True exactly when there are more."""
+
+    path: str
+    entries: tuple[Entry, ...]
+    truncated: bool
+
+
+def list_folder(spot: Spot, *, glob: Glob | None = None, limit: int = LIST_ENTRIES) -> Listing:
+    """List one level, everything in it: hidden, ignored, links, folders. Of a file or link, list itself.
+
+    Raises:
+        PathNotFound, ToolFailed: nothing there, `permission_denied`.
+    """
+    if not spot.is_folder:
+        return _list_one(spot, glob)
+    descriptor = spot.open_folder()
+    try:
+        with translated(spot.shown), os.scandir(descriptor) as scan:
+            chosen = heapq.nsmallest(
+                limit + 1,
+                (
+                    (os.fsencode(entry.name), entry)
+                    for entry in scan
+                    if glob is None or glob.matches(entry.name, folder=entry.is_dir(follow_symlinks=False))
+                ),
+                key=lambda pair: pair[0],
+            )
+            stats = ((entry.name, _lstat(entry.name, descriptor)) for _, entry in chosen[:limit])
+            entries = [_make_entry(_join(spot.shown, name), found) for name, found in stats if found]
+    finally:
+        os.close(descriptor)
+    return Listing(spot.shown, tuple(entries), truncated=len(chosen) > limit)
+
+
+def list_tree(
+    spot: Spot, ripgrep: Ripgrep, patience: Patience, *, glob: Glob | None = None, limit: int = LIST_ENTRIES
+) -> Listing:
+    """List every file and link below a folder that Git does not ignore, without `.git` and `node_modules`.
+
+    Folders show through what is in them. A folder that is itself ignored is listed when it is the one named.
+
+    Raises:
+        ToolTimeout, Cancelled: as patience says.
+        ToolFailed: `ripgrep_missing`, `search_failed`.
+    """
+    if not spot.is_folder:
+        return _list_one(spot, glob)
+    tree = Tree(spot, ripgrep, patience, glob)
+    with Root.below(spot) as root:  # the folder as it is now, whatever takes its name meanwhile
+        files, more = tree.find_files(limit)
+        cutoff = sort_key(files[-1]) if more else None
+        links = find_links(root, tree, {os.path.dirname(path) for path in files}, cutoff)
+        chosen = sorted((*files, *filter(tree.is_chosen, links)), key=sort_key)
+        entries = tuple(_stat_all(root, spot.shown, chosen[:limit]))
+    return Listing(spot.shown, entries, truncated=more or len(chosen) > limit)
+
+
+def _list_one(spot: Spot, glob: Glob | None) -> Listing:
+    found = spot.require_there()
+    if glob is not None and not glob.matches(os.path.basename(spot.shown)):
+        return Listing(spot.shown, (), truncated=False)
+    return Listing(spot.shown, (_make_entry(spot.shown, found),), truncated=False)
+
+
+def _make_entry(path: str, found: os.stat_result) -> Entry:
+    kind = _KINDS.get(modes.S_IFMT(found.st_mode), "other")
+    return Entry(path, kind, found.st_size if kind == "file" else None)
+
+
+def _stat_all(root: Root, shown: str, paths: Iterable[str]) -> Iterator[Entry]:
+    """Look at each path inside the root; what has gone meanwhile, or is reached through a link now, is left out."""
+    last, folder = None, None
+    try:
+        for path in paths:
+            parent, _, name = path.rpartition("/")
+            if parent != last:
+                if folder is not None:
+                    os.close(folder)
+                folder, last = _open_folder(root, parent), parent
+            found = _lstat(name, folder) if folder is not None else None
+            if found is not None:
+                yield _make_entry(_join(shown, path), found)
+    finally:
+        if folder is not None:
+            os.close(folder)
+
+
+def _open_folder(root: Root, path: str) -> int | None:
+    try:
+        with root.locate(path or ".", follow_last=False) as spot:
+            return spot.open_folder()
+    except ExeoraError:
+        return None
+
+
+def _lstat(name: str, folder: int) -> os.stat_result | None:
+    try:
+        return os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except OSError:
+        return None
+
+
+def _join(folder: str, name: str) -> str:
+    return show(name) if folder == "." else f"{folder}/{show(name)}"

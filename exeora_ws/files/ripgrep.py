@@ -1,0 +1,223 @@
+"""ripgrep as a child: which binary, how it is confined and silenced, and how its output is read with patience."""
+
+import os
+import select
+import shutil
+import sysconfig
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Protocol, Self
+
+from exeora_ws.cancellation import Cancellation, Progress, no_progress
+from exeora_ws.errors import ExeoraError, ToolFailed, ToolTimeout
+from exeora_ws.files.root import Root
+from exeora_ws.limits import SEARCH_SECONDS
+
+_CHUNK_BYTES = 65_536
+_TICK_SECONDS = 1.0
+_END_SECONDS = 5.0
+_PASSED_ON = ("PATH", "TMPDIR")
+# Of the ignore rules it is left only the .gitignore files in the folder it walks: see ignores.py.
+_ALWAYS = (
+    "--no-config",
+    "--color=never",
+    "--hidden",
+    "--no-ignore-dot",
+    "--no-ignore-exclude",
+    "--no-ignore-global",
+    "--no-ignore-parent",
+    "--no-require-git",
+    "--glob=!.git",
+    "--glob=!node_modules",
+)
+
+
+class Readable(Protocol):
+    """An unbuffered binary stream."""
+
+    def fileno(self) -> int:
+        """Give its descriptor."""
+        ...
+
+    def read(self, size: int = -1, /) -> bytes | None:
+        """Give what is there, at most `size` bytes; empty at the end."""
+        ...
+
+
+class PipedChild(Protocol):
+    """A running child whose output is read here; leaving its context ends it and all it started."""
+
+    @property
+    def stdout(self) -> Readable:
+        """Its output."""
+        ...
+
+    def stderr_tail(self) -> bytes:
+        """Give the last of what it wrote to stderr."""
+        ...
+
+    def poll(self) -> int | None:
+        """Give the exit code, None while it runs."""
+        ...
+
+    def wait(self, seconds: float) -> int:
+        """Wait for the exit code."""
+        ...
+
+    def kill(self) -> None:
+        """End it now."""
+        ...
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
+    ) -> None: ...
+
+
+class Spawn(Protocol):
+    """Starts a child without a shell. Handed in: this room starts no process itself."""
+
+    def __call__(
+        self,
+        argv: Sequence[str],
+        *,
+        cwd: str,
+        environ: Mapping[str, str],
+        stdin: bytes | None = None,
+        pass_fds: Sequence[int] = (),
+    ) -> PipedChild:
+        """Start it."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long a search may take, who may stop it, and who hears how it goes."""
+
+    cancellation: Cancellation
+    progress: Progress = no_progress
+    seconds: float = SEARCH_SECONDS
+    started: float = field(default_factory=time.monotonic)
+
+    def check(self) -> None:
+        """Stop here when the caller has gone or the time is up.
+
+        Raises:
+            Cancelled: the call was taken back.
+            ToolTimeout: reason `search_timeout`.
+        """
+        self.cancellation.raise_if_cancelled()
+        if time.monotonic() - self.started > self.seconds:
+            raise ToolTimeout(
+                f"the search took longer than {self.seconds:g} s and was stopped",
+                reason="search_timeout",
+                hint="narrow it with path or glob",
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Ripgrep:
+    """The binary and the means to start it."""
+
+    program: str
+    spawn: Spawn
+    environ: Mapping[str, str]
+
+    def start(
+        self,
+        root: Root,
+        arguments: Sequence[str],
+        *,
+        stdin: bytes = b"",
+        folder: str | None = None,
+        file: int | None = None,
+    ) -> PipedChild:
+        """Start it in the root, entered by descriptor where the system can.
+
+        Args:
+            root: the folder it runs in.
+            arguments: what to do there, after the ones every run has.
+            stdin: what it can read as `/dev/stdin`.
+            folder: a folder above the root to run in instead, for the rules that stand there.
+            file: a descriptor it can open as `/dev/fd/N`.
+
+        Raises:
+            ToolFailed: reason `ripgrep_missing`.
+        """
+        inside = folder is None and os.path.isdir("/proc/self/fd")
+        passed = [root.descriptor] if inside else []
+        try:
+            return self.spawn(
+                [self.program, *_ALWAYS, *arguments],
+                cwd=f"/proc/self/fd/{root.descriptor}" if inside else folder or str(root.path),
+                environ={name: self.environ[name] for name in _PASSED_ON if name in self.environ},
+                stdin=stdin,
+                pass_fds=passed if file is None else [*passed, file],
+            )
+        except ExeoraError as error:
+            if os.access(self.program, os.X_OK):
+                raise
+            raise _missing() from error
+
+
+def find_ripgrep(environ: Mapping[str, str]) -> str:
+    """Find the binary: `EXEORA_RG`, else the one installed with this package, else the one on the PATH.
+
+    Raises:
+        ToolFailed: reason `ripgrep_missing`.
+    """
+    chosen = environ.get("EXEORA_RG")
+    if chosen:
+        found = shutil.which(os.path.expanduser(chosen), path=environ.get("PATH"))
+    else:
+        own = os.path.join(sysconfig.get_path("scripts"), "rg")
+        found = own if os.access(own, os.X_OK) else shutil.which("rg", path=environ.get("PATH"))
+    if found is None:
+        raise _missing()
+    return found
+
+
+def _missing() -> ToolFailed:
+    return ToolFailed(
+        "ripgrep cannot be started",
+        reason="ripgrep_missing",
+        hint="install the `ripgrep` package beside exeora, or name a binary with EXEORA_RG",
+    )
+
+
+def read_chunks(child: PipedChild, patience: Patience, describe: Progress | None = None) -> Iterator[bytes]:
+    """Give the child's output as it comes, until its end.
+
+    Args:
+        child: what is read; killed when the caller goes.
+        patience: raises out of here when it is over.
+        describe: called about every second, to say how it goes.
+    """
+    forget = patience.cancellation.on_cancel(child.kill)
+    try:
+        poller = select.poll()
+        poller.register(child.stdout.fileno(), select.POLLIN)
+        told = time.monotonic()
+        while True:
+            patience.check()
+            if describe is not None and time.monotonic() - told >= _TICK_SECONDS:
+                told = time.monotonic()
+                describe("")
+            if not poller.poll(min(_TICK_SECONDS, patience.seconds) * 1_000):
+                continue
+            chunk = child.stdout.read(_CHUNK_BYTES)
+            if not chunk:
+                break
+            yield chunk
+    finally:
+        forget()
+    patience.cancellation.raise_if_cancelled()
+
+
+def end(child: PipedChild) -> tuple[int, bytes]:
+    """Wait for the child that has closed its output; gives exit code and the last of its stderr."""
+    code = child.wait(_END_SECONDS)
+    return code, child.stderr_tail()

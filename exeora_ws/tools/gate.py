@@ -1,0 +1,155 @@
+"""The gate station: judges a parsed call by the project's policy, has a person asked, and keeps the record.
+
+Only here does an `ApprovedCall` come to be. The policy room does the judging; this module tells it the plain facts.
+"""
+
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+
+from exeora_ws.errors import ExeoraError, Forbidden
+from exeora_ws.policy.audit import OK, Audit, CallFacts
+from exeora_ws.policy.gate import Gate, InputRequired
+from exeora_ws.policy.request import Request
+from exeora_ws.policy.rules import Policy
+from exeora_ws.policy.sources import PolicyBook
+from exeora_ws.policy.verdict import permitted_tools
+from exeora_ws.settings import Settings
+from exeora_ws.tools.services import Services
+from exeora_ws.tools.spec import Needs
+from exeora_ws.tools.stations import AnyTool, ApprovedCall, Caller, ParsedCall, PlacedCall
+from exeora_ws.workspaces.place import Place, Project
+
+
+class CallGate:
+    """The station, over the policy room.
+
+    Args:
+        gate: makes approvals.
+        book: the policies on disk.
+        audit: the record of calls.
+        services: for the user's settings.
+        catalog: the tools on this face, for the message of a refusal.
+    """
+
+    def __init__(
+        self, gate: Gate, book: PolicyBook, audit: Audit, services: Services, catalog: Mapping[str, AnyTool]
+    ) -> None:
+        self._gate = gate
+        self._book = book
+        self._audit = audit
+        self._services = services
+        self._tools = tuple((t.name, t.hints.read_only) for t in catalog.values() if is_governed(t))
+
+    def approve(self, parsed: ParsedCall, caller: Caller) -> ApprovedCall | InputRequired:
+        """Let a call through, or say what the client must ask first.
+
+        Raises:
+            Forbidden, ApprovalDeclined, ApprovalTimeout, Cancelled: as `Gate.approve`; reason `token_read_only` where
+                the caller's own rights do not reach.
+        """
+        if caller.scope.read_only and not parsed.tool.hints.read_only:
+            raise Forbidden(
+                f"this connection may only read, and {parsed.tool.name} is not marked read only",
+                reason="token_read_only",
+            )
+        project, asking = parsed.project, caller.asking
+        if project is None or not is_governed(parsed.tool):
+            return ApprovedCall(parsed, None)
+        request = _describe(parsed, project, caller)
+
+        def policy() -> Policy:
+            return self.load_policy(project, parsed.place)
+
+        if asking.by_return:
+            approval = self._gate.approve_by_return(policy, request, asking.answer, tools=self._tools)
+        else:
+            approval = self._gate.approve(
+                policy, request, asking.asker, caller.cancellation, tools=self._tools, progress=caller.progress
+            )
+        return approval if isinstance(approval, InputRequired) else ApprovedCall(parsed, approval)
+
+    def load_policy(self, project: Project, place: Place | None) -> Policy:
+        """Give what the user, the project and the workspace's own copy come to now.
+
+        A workspace whose folder is gone has no copy of its own: removing it is the project's business.
+        """
+        settings: Settings = self._services.settings()
+        root = place.root if place is not None and place.root.is_dir() else project.root
+        return self._book.load_policy(project.root, root, settings.project_policy(project.slug)).policy
+
+    def offered(self, tools: Iterable[AnyTool], projects: Iterable[Project], *, read_only: bool) -> list[AnyTool]:
+        """Leave out what no project in reach offers, so that a hidden tool is not listed.
+
+        Args:
+            tools: the tools of the face, in order.
+            projects: the projects in reach.
+            read_only: whether the caller may only read.
+        """
+        listed = [tool for tool in tools if tool.hints.read_only or not read_only]
+        names = [(tool.name, tool.hints.read_only) for tool in listed if is_governed(tool)]
+        permitted: set[str] = set()
+        for project in projects:
+            permitted |= permitted_tools(self.load_policy(project, None), names)
+        return [tool for tool in listed if tool.name in permitted or not is_governed(tool)]
+
+    @contextmanager
+    def recording(self, call: ParsedCall, caller: Caller) -> Iterator[None]:
+        """Write the intent before a call runs and its outcome after it.
+
+        Raises:
+            Forbidden: reason `audit_unwritable`; the call does not run then.
+        """
+        started = time.monotonic()
+        entry = self._audit.begin(_facts(call.tool.name, call.project, call.place, caller))
+        outcome = "INTERNAL_ERROR"
+        try:
+            yield
+            outcome = OK
+        except ExeoraError as error:
+            outcome = str(error.code)
+            raise
+        finally:
+            self._audit.finish(entry, outcome, int((time.monotonic() - started) * 1000))
+
+    def note_refusal(self, tool: str, placed: PlacedCall | None, caller: Caller, error: ExeoraError) -> None:
+        """Record a call that did not get to run.
+
+        Raises:
+            Forbidden: reason `audit_unwritable`.
+        """
+        project, place = (placed.project, placed.place) if placed is not None else (None, None)
+        self._audit.note(_facts(tool, project, place, caller), str(error.code))
+
+
+def is_governed(tool: AnyTool) -> bool:
+    """Whether a project's policy is about this tool; a tool that acts in no project has none."""
+    return tool.needs is not Needs.NOTHING and not tool.account_only
+
+
+def _describe(parsed: ParsedCall, project: Project, caller: Caller) -> Request:
+    workspace = parsed.place.workspace if parsed.place is not None else None
+    command = parsed.tool.command
+    return Request(
+        project_id=project.id,
+        project=project.slug,
+        workspace_id=workspace.id if workspace else "",
+        workspace=workspace.slug if workspace else "",
+        tool=parsed.tool.name,
+        read_only=parsed.tool.hints.read_only,
+        arguments=parsed.raw,
+        command=command(parsed.arguments) if command is not None else None,
+        face=str(caller.face),
+        client=caller.client,
+        session=caller.session,
+    )
+
+
+def _facts(tool: str, project: Project | None, place: Place | None, caller: Caller) -> CallFacts:
+    return CallFacts(
+        client=caller.client,
+        face=str(caller.face),
+        project=project.slug if project is not None else "",
+        workspace=place.workspace.slug if place is not None else "",
+        tool=tool,
+    )

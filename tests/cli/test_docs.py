@@ -1,0 +1,29 @@
+"""The documents say what the code does."""
+
+import re
+from pathlib import Path
+
+from support.cli_reference import TARGET, write_reference
+from support.commandline import TOP, CommandLine
+
+
+def test_the_reference_is_made_of_the_commands():
+    assert TARGET.read_text() == write_reference(), "run `make docs`"
+
+
+def test_every_command_in_the_readme_exists():
+    from exeora_cli.program import build
+
+    commands = build().commands
+    named = set(re.findall(r"\bexeora ([a-z][a-z-]+)", (TOP / "README.md").read_text()))
+    assert {"create", "list", "path", "remove", "mcp"} <= named
+    assert named <= set(commands), named - set(commands)
+
+
+def test_the_json_documents_have_the_keys_that_the_reference_names(exeora: CommandLine, feature: Path):
+    text = TARGET.read_text()
+    for words in (("create", "y"), ("list",), ("git-list",), ("path", "y"), ("status",), ("remove", "y")):
+        section = text.split(f"### {words[0]}\n")[1].split("###")[0].split("JSON: ")[1]
+        document = exeora.inline(*words, "--json").document
+        for key in set(document) - {"schema"}:
+            assert f"`{key}" in section or f"{key}{{" in section or f"{key}[" in section, (words, key)
