@@ -108,7 +108,7 @@ class Session:
         if not self.app.inventory.is_in_repository(self.folder):
             raise explain_no_project()
         project, _new = self.app.inventory.register_project(self.folder, exact=False)
-        answer.narrate([f"registered this repository as project {project.slug!r}"])
+        answer.tell(f"registered this repository as project {project.slug!r}", json=self.options.json)
         return project
 
     def choose_workspace(self, project: "Project") -> str:

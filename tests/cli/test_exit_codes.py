@@ -177,6 +177,29 @@ def test_128_and_the_signal_leaves_nothing_behind(
     assert exeora.inline("create", "slow").code == 0
 
 
+def test_what_takes_longer_than_a_second_is_shown_at_a_terminal_only(
+    exeora: CommandLine, feature: Path, repository: Path, tmp_path: Path
+):
+    hold_checkout(repository, tmp_path, seconds=2)
+    ours, theirs = os.openpty()
+    done = subprocess.run(
+        [*COMMAND, "create", "slow"],
+        cwd=repository,
+        env=child_environment(exeora.environment),
+        stdout=subprocess.PIPE,
+        stderr=theirs,
+        check=False,
+    )
+    os.close(theirs)
+    shown = os.read(ours, 100_000).decode()
+    os.close(ours)
+    assert done.returncode == 0
+    assert "exeora: create_workspace (1 s)" in shown
+    # The line is wiped before anything else is said, and what is said stands alone.
+    assert shown.split("\x1b[K")[-1].startswith("exeora: created workspace 'slow'")
+    assert "(1 s)" not in exeora.inline("create", "slower").err
+
+
 def test_one_signal_is_enough(exeora: CommandLine, feature: Path, repository: Path, tmp_path: Path):
     begun = hold_checkout(repository, tmp_path, seconds=300)
     running = exeora.start("create", "slow", "--json")
