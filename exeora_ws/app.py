@@ -1,11 +1,16 @@
 """The wiring, once: from the user's places to a core that faces can call."""
 
 import os
+import sys
+import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from exeora_ws.database import Database
+from exeora_ws.environment import without_git_routing
+from exeora_ws.errors import ExeoraError
 from exeora_ws.names import WorkspaceId
 from exeora_ws.policy.approvals import APPROVAL_MIGRATIONS, Approvals
 from exeora_ws.policy.attendance import Attendance
@@ -22,6 +27,8 @@ from exeora_ws.tools.gate import CallGate
 from exeora_ws.tools.services import Services
 from exeora_ws.workspaces.inventory import Inventory
 from exeora_ws.workspaces.registry import REGISTRY_MIGRATIONS, Registry
+from exeora_ws.workspaces.sweeper import MODULE as SWEEPER
+from exeora_ws.workspaces.upkeep import Upkeep
 
 MIGRATIONS = {
     "registry": REGISTRY_MIGRATIONS,
@@ -38,6 +45,7 @@ class App:
 
     places: Places
     inventory: Inventory
+    upkeep: Upkeep
     services: Services
     calls: Calls
     session_closers: tuple[Callable[[str], object], ...] = ()
@@ -67,8 +75,13 @@ def open_app(places: Places | None = None) -> App:
         return [live.command for live in stop_workspace_everywhere(database, workspace)]
 
     inventory = Inventory(
-        Registry(database, where), where, lambda: load_settings(where).managed_root(where), stop_processes
+        Registry(database, where),
+        where,
+        lambda: load_settings(where).managed_root(where),
+        stop_processes,
+        lambda: start_in_background(SWEEPER, where),
     )
+    upkeep = Upkeep(inventory, lambda: load_settings(where).trash_bytes)
     services = Services(
         places=where,
         home=Path(os.path.expanduser("~")),
@@ -79,7 +92,26 @@ def open_app(places: Places | None = None) -> App:
     reap_leftovers(database)
     inventory.recover()
     calls = Calls(CATALOG, services, _open_gate(where, database, services))
-    return App(where, inventory, services, calls, session_closers=(supervisor.close_session,))
+    return App(where, inventory, upkeep, services, calls, session_closers=(supervisor.close_session,))
+
+
+def start_in_background(module: str, places: Places) -> None:
+    """Start a module of ours as a process that outlives this one and has none of its descriptors; never fails."""
+    from exeora_ws.processes.spawn import DEVNULL, spawn  # noqa: PLC0415  most commands start nothing
+
+    above = str(Path(__file__).parents[1])
+    environ = {
+        **without_git_routing(os.environ),
+        "EXEORA_DATA_DIR": str(places.data),
+        "EXEORA_CONFIG_PATH": str(places.config_file),
+        "PYTHONPATH": os.pathsep.join(filter(None, (above, os.environ.get("PYTHONPATH")))),
+    }
+    with suppress(ExeoraError):
+        child = spawn(
+            [sys.executable, "-m", module], cwd="/", environ=environ, stdin=DEVNULL, stdout=DEVNULL, stderr=DEVNULL
+        )
+        # Somebody has to take its exit code where this process stays.
+        threading.Thread(target=child.wait, name="sweeper", daemon=True).start()
 
 
 def _open_gate(places: Places, database: Database, services: Services) -> CallGate:

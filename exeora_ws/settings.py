@@ -13,6 +13,7 @@ from typing import Any
 import platformdirs
 
 from exeora_ws.errors import InvalidArguments, ToolFailed
+from exeora_ws.limits import TRASH_MEGABYTES
 from exeora_ws.storage import make_private_folder, replace_file
 
 APP = "exeora"
@@ -87,6 +88,9 @@ KEYS: tuple[Key, ...] = (
     Key("worktreeRoot", "worktree-root", str, "the managed root: where created workspaces live"),
     Key("mcp.nameBudget", "mcp.name-budget", int, "longest published name of an upstream tool, in characters"),
     Key(
+        "trash.megabytes", "trash-megabytes", int, "how much removed workspaces may take before the oldest are deleted"
+    ),
+    Key(
         "toolsMayEditPolicy",
         "tools-may-edit-policy",
         bool,
@@ -108,15 +112,24 @@ class Settings:
         return _absolute(chosen) if chosen else places.default_managed_root
 
     @property
+    def trash_bytes(self) -> int:
+        """How much disk removed workspaces may take together before the oldest are deleted for good."""
+        trash = self.document.get("trash", {})
+        chosen = trash.get("megabytes") if isinstance(trash, dict) else None
+        return (chosen if isinstance(chosen, int) and chosen > 0 else TRASH_MEGABYTES) * 1_000_000
+
+    @property
     def tools_may_edit_policy(self) -> bool:
         """Whether a tool may write `exeora.toml`."""
         return bool(self.document.get("toolsMayEditPolicy", False))
 
-    def project_policy(self, slug: str) -> Mapping[str, Any]:
-        """Give the user's own policy for a project, by slug; empty when there is none."""
+    def project_policy(self, slug: str) -> Any:
+        """Give the user's own policy for a project, by slug, as it stands; empty when there is none.
+
+        One of the wrong type is given as it is: whoever reads it closes the project, where empty would open it.
+        """
         policies = self.document.get("policies", {})
-        found = policies.get(slug, {}) if isinstance(policies, dict) else {}
-        return found if isinstance(found, dict) else {}
+        return policies.get(slug, {}) if isinstance(policies, dict) else policies
 
 
 def load_settings(places: Places) -> Settings:

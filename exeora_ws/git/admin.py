@@ -10,10 +10,12 @@ from exeora_ws.errors import ToolFailed
 from exeora_ws.git import gitfiles
 from exeora_ws.git.links import find_link_fault
 from exeora_ws.git.port import Worktree
+from exeora_ws.storage import replace_file
 
 # Rewritten for the entry's new place, or true only of the moment.
 _NOT_SAVED = ("gitdir", "commondir", "locked")
 _SAVED_NAME = "exeora-name"
+_BEING_MADE = "exeora is making this worktree"
 
 
 def list_names(common_dir: Path) -> list[str]:
@@ -78,12 +80,15 @@ def discard(common_dir: Path, name: str) -> None:
 def discard_remains(common_dir: Path, folder_name: str) -> None:
     """Delete what a `discard` cut short has left of an entry for a folder of this name: no `gitdir`, not locked.
 
-    Git numbers entries whose name is taken, so the name may be followed by digits.
+    Git numbers entries whose name is taken, so the name may be followed by digits. What a `make` or `revive` cut
+    short has left goes too, under any name: it says that it is ours, and the caller holds the repository's lock.
     """
     for name in _list_folders(common_dir):
         entry = common_dir / "worktrees" / name
         ours = name == folder_name or (name.startswith(folder_name) and name[len(folder_name) :].isdecimal())
-        if ours and not os.path.lexists(entry / "gitdir") and not os.path.lexists(entry / "locked"):
+        lock_reason = read_lock(common_dir, name)
+        left = (ours and lock_reason is None) or lock_reason == _BEING_MADE
+        if left and not os.path.lexists(entry / "gitdir"):
             discard(common_dir, name)
 
 
@@ -113,6 +118,30 @@ def unlock(common_dir: Path, worktree: Worktree) -> None:
     """Unlock a worktree; no error when it was not locked."""
     with suppress(FileNotFoundError):
         os.unlink(common_dir / "worktrees" / require_name(worktree) / "locked")
+
+
+def follow_move(common_dir: Path, worktree: Worktree, folder: Path) -> None:
+    """Have an entry and its folder, which was moved, lead to each other again; relative links stay relative.
+
+    Raises:
+        ToolFailed: reason `unsupported`, when it has submodules: their settings name the old folder.
+    """
+    entry = common_dir / "worktrees" / require_name(worktree)
+    if has_submodules(common_dir, worktree):
+        raise ToolFailed("a worktree with submodules cannot be moved", reason="unsupported")
+    back, dot_git = f"{folder}/.git", str(entry)
+    if not (gitfiles.read_path(f"{entry}/gitdir") or "/").startswith("/"):
+        back, dot_git = os.path.relpath(back, entry), os.path.relpath(entry, folder)
+    link = f"gitdir: {dot_git}"
+    if gitfiles.read_path(f"{folder}/.git") != link:
+        # In place: a temporary file beside it would stand among the user's files if we were killed.
+        (folder / ".git").write_bytes(os.fsencode(link + "\n"))
+    replace_file(entry / "gitdir", os.fsencode(f"{back}\n"), mode=0o644)
+
+
+def has_submodules(common_dir: Path, worktree: Worktree) -> bool:
+    """Whether initialised submodules of this worktree are kept in its entry."""
+    return (common_dir / "worktrees" / require_name(worktree) / "modules").is_dir()
 
 
 def make(common_dir: Path, folder: Path, head: str) -> str:
@@ -176,7 +205,7 @@ def _claim_name(common_dir: Path, wanted: str) -> str:
         except FileExistsError:
             name = f"{stem}-{secrets.token_hex(3)}"
         else:
-            (parent / name / "locked").write_bytes(b"initializing\n")
+            (parent / name / "locked").write_text(_BEING_MADE + "\n")
             return name
 
 

@@ -98,6 +98,10 @@ class Git:
         self.folder = folder
         self._git_dir = git_dir
 
+    def at(self, git_dir: Path) -> "Git":
+        """Give git at another Git folder of the same repository, without files."""
+        return Git(git_dir, git_dir)
+
     def read(self, *arguments: str, ok: Sequence[int] = (0,), stdin: bytes = b"") -> Output:
         """Run a command that changes nothing: no optional locks, no hooks, no file system monitor.
 

@@ -7,13 +7,16 @@ from pathlib import Path
 
 from exeora_ws.errors import ToolFailed
 from exeora_ws.git import admin, refnames
+from exeora_ws.git.command import Git, decode
 from exeora_ws.git.links import read_checkout
 from exeora_ws.git.listing import RawHead, find_holder, list_worktrees, read_head_file
-from exeora_ws.git.messages import translated_os_errors
+from exeora_ws.git.messages import describe_failure, translated_os_errors
 from exeora_ws.git.port import Addition, BranchDeletion, Checkout, Head, Status, Worktree
 
 SAFE_REFS = ("refs/heads/", "refs/remotes/", "refs/tags/")
 """What keeps a commit from being lost, and is not moved by an ordinary command."""
+HOLDERS = "refs/exeora/removed/"
+"""Where the references of removed workspaces are, which keep what can be brought back from garbage collection."""
 
 
 class Engine(ABC):
@@ -91,6 +94,30 @@ class Engine(ABC):
     @abstractmethod
     def forget_branch_settings(self, name: str) -> None:
         """Remove the `branch.NAME` section of the repository's configuration."""
+
+    @abstractmethod
+    def write_holder(self, ref: str, commits: Sequence[str], staged: Sequence[str]) -> None:
+        """Point a reference of ours at a commit that leads to these commits and to what is staged for these paths."""
+
+    @abstractmethod
+    def drop_holder(self, ref: str) -> None:
+        """Delete a reference of ours; no error when there is none."""
+
+    @abstractmethod
+    def read_branch_settings(self, name: str) -> Sequence[tuple[str, str]]:
+        """Read the `branch.NAME` section of the repository's configuration."""
+
+    @abstractmethod
+    def write_branch_settings(self, name: str, settings: Sequence[tuple[str, str]]) -> None:
+        """Add to the `branch.NAME` section of the repository's configuration."""
+
+    @abstractmethod
+    def require_git(self) -> Git:
+        """Give the git executable at this place, for what only git can do.
+
+        Raises:
+            ToolFailed: reason `git_missing`.
+        """
 
     # What follows from that.
 
@@ -198,6 +225,39 @@ class Engine(ABC):
                 data={"branch": branch, "worktree": holder.path.name, "main": holder.main},
             )
 
+    def rename_branch(self, old: str, new: str) -> None:
+        """Rename a local branch as `git branch -m` does."""
+        if not refnames.is_branch_name(new):
+            raise ToolFailed(f"{new[:200]!r} is not a valid branch name", reason="invalid_branch")
+        if self.find_branch(new) is not None:
+            raise ToolFailed(f"branch {new!r} exists already", reason="branch_exists")
+        output = self.require_git().change("branch", "-m", old, new, ok=(0, 128))
+        if output.code != 0:
+            said = decode(output.err)
+            if "being rebased" in said or "being bisected" in said:
+                raise ToolFailed(f"branch {old!r} is in the middle of a rebase or bisect", reason="branch_in_use")
+            raise describe_failure(output.code, said)
+
+    def attach_head(self, worktree: Worktree, branch: str) -> None:
+        """Put a linked worktree's HEAD on a branch."""
+        git_dir = self.common_dir / "worktrees" / admin.require_name(worktree)
+        self.require_git().at(git_dir).change("symbolic-ref", "HEAD", refnames.BRANCHES + branch)
+
+    def follow_move(self, worktree: Worktree, folder: Path) -> None:
+        """Have record and folder lead to each other again."""
+        with translated_os_errors("moving the worktree"):
+            admin.follow_move(self.common_dir, worktree, folder)
+
+    def hold_objects(self, label: str, commits: Sequence[str], staged: Sequence[str]) -> None:
+        """Keep commits and staged contents from garbage collection until released."""
+        known = [commit for commit in dict.fromkeys(commits) if self.find_commit(commit) is not None]
+        if known:
+            self.write_holder(_require_holder(label), known, staged)
+
+    def release_objects(self, label: str) -> None:
+        """Let go of what was kept under this label."""
+        self.drop_holder(_require_holder(label))
+
     def delete_branch(self, name: str, expected: str, *, force: bool = False) -> BranchDeletion:
         """Delete a local branch as `git branch -d` does, only while it still points at `expected`."""
         present = self.find_branch(name)
@@ -219,6 +279,12 @@ class Engine(ABC):
     def _is_merged(self, name: str, commit: str) -> bool:
         into = self.find_upstream(name) or self.head().commit
         return into is not None and self.is_ancestor(commit, into)
+
+
+def _require_holder(label: str) -> str:
+    if not refnames.is_branch_name(label) or "/" in label:
+        raise ToolFailed("that is no name for what is kept", reason="invalid_argument")
+    return HOLDERS + label
 
 
 def describe_hold(worktree: Worktree, branch: str) -> str:

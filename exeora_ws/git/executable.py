@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from exeora_ws.errors import ToolFailed
-from exeora_ws.git import gitfiles, refnames
+from exeora_ws.git import gitfiles, holding, refnames
 from exeora_ws.git.command import Git, decode, encode
 from exeora_ws.git.engine import SAFE_REFS, Engine, require_commit_id
 from exeora_ws.git.listing import RawHead
@@ -99,6 +99,10 @@ class ExecutableRepository(Engine):
         """Ask `git status`."""
         return load_status(self.git, self.require_top(), self.place.git_dir, ignored=ignored)
 
+    def require_git(self) -> Git:
+        """Give the git executable at this place."""
+        return self.git
+
     def require_top(self) -> Path:
         """Give the checkout it was opened at."""
         if self.place.top is None:
@@ -145,3 +149,23 @@ class ExecutableRepository(Engine):
             output = self.git.change("config", "--local", "--remove-section", section, ok=(0, 4, 128, 255))
             if b"could not lock" not in output.err:
                 return
+
+    def write_holder(self, ref: str, commits: Sequence[str], staged: Sequence[str]) -> None:
+        """Make a commit of ours where one of theirs is not enough, and point the reference at it."""
+        holding.write(self.git, ref, commits, staged)
+
+    def drop_holder(self, ref: str) -> None:
+        """Delete it, wherever it points."""
+        self.git.change("update-ref", "--no-deref", "-d", ref, ok=(0, 1, 128))
+
+    def read_branch_settings(self, name: str) -> Sequence[tuple[str, str]]:
+        """List the configuration, and pick the section out: no pattern can mistake a name."""
+        prefix = f"branch.{name}."
+        entries = decode(self.git.read("config", "--local", "--list", "-z", ok=(0, 1)).out).split("\0")
+        pairs = [(key, value) for key, _, value in (entry.partition("\n") for entry in entries)]
+        return [(key.removeprefix(prefix), value) for key, value in pairs if key.startswith(prefix)]
+
+    def write_branch_settings(self, name: str, settings: Sequence[tuple[str, str]]) -> None:
+        """Add one after the other."""
+        for key, value in settings:
+            self.git.change("config", "--local", "--add", f"branch.{name}.{key}", value)

@@ -3,19 +3,21 @@
 import os
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import pygit2
-from pygit2.enums import ReferenceType, RepositoryOpenFlag
+from pygit2.enums import ConfigLevel, FileMode, ReferenceType, RepositoryOpenFlag
 
 from exeora_ws.errors import ToolFailed
-from exeora_ws.git import refnames
-from exeora_ws.git.command import decode
+from exeora_ws.git import holding, refnames
+from exeora_ws.git.command import Git, decode
 from exeora_ws.git.engine import SAFE_REFS, Engine, require_commit_id
 from exeora_ws.git.executable import ExecutableRepository
 from exeora_ws.git.libgit2_checkout import load_status, populate
 from exeora_ws.git.messages import tidy
 from exeora_ws.git.port import Addition, Checkout, Status
+
+_LOCAL_LEVEL = ConfigLevel.LOCAL
 
 
 @contextmanager
@@ -66,6 +68,12 @@ class Libgit2Repository(Engine):
                 raise ToolFailed("libgit2 cannot open this repository", reason="unsupported")
             self._opened.repository = found
         return found
+
+    def require_git(self) -> Git:
+        """Give the git executable at this place, where there is one."""
+        if self._git is None:
+            raise ToolFailed("this needs the git executable, and there is none on PATH", reason="git_missing")
+        return self._git.git
 
     def resolve_refs(self, refs: Iterable[str]) -> Mapping[str, str]:
         """Look each of them up."""
@@ -187,3 +195,39 @@ class Libgit2Repository(Engine):
             keys = {entry.name for entry in self.raw.config if entry.name.startswith(prefix)}
             for key in keys:
                 self.raw.config.delete_multivar(key, ".*")
+
+    def write_holder(self, ref: str, commits: Sequence[str], staged: Sequence[str]) -> None:
+        """Have git do it; without git, as it would."""
+        if self._git is not None:
+            self._git.write_holder(ref, commits, staged)
+            return
+        with translated():
+            tree = self.raw.TreeBuilder()
+            for number, path in enumerate(staged):
+                if path in self.raw.index:
+                    tree.insert(str(number), self.raw.index[path].id, FileMode.BLOB)
+            author = pygit2.Signature("exeora", "exeora@localhost")
+            parents: list[pygit2.Oid | str] = list(commits)
+            commit = self.raw.create_commit(None, author, author, holding.MESSAGE, tree.write(), parents)
+            self.raw.references.create(ref, commit, force=True)
+
+    def drop_holder(self, ref: str) -> None:
+        """Delete it, wherever it points."""
+        with translated(), suppress(KeyError):
+            self.raw.references.delete(ref)
+
+    def read_branch_settings(self, name: str) -> Sequence[tuple[str, str]]:
+        """Look through the repository's own configuration."""
+        prefix = f"branch.{name}."
+        with translated():
+            entries = [(entry.name, entry.value or "") for entry in self.raw.config if entry.level == _LOCAL_LEVEL]
+        return [(key.removeprefix(prefix), value) for key, value in entries if key.startswith(prefix)]
+
+    def write_branch_settings(self, name: str, settings: Sequence[tuple[str, str]]) -> None:
+        """Have git do it; without git, set each."""
+        if self._git is not None:
+            self._git.write_branch_settings(name, settings)
+            return
+        with translated():
+            for key, value in settings:
+                self.raw.config.set_multivar(f"branch.{name}.{key}", "^$", value)

@@ -253,3 +253,41 @@ class Repository(Protocol):
     def create_branch(self, name: str, commit: str) -> None:
         """Make a local branch at a commit, without upstream. Raises `ToolFailed` `branch_exists` when there is one."""
         ...
+
+    def hold_objects(self, label: str, commits: Sequence[str], staged: Sequence[str]) -> None:
+        """Keep commits, and what is staged for paths of this checkout, from garbage collection until released.
+
+        `label` is one path component. Commits that are not there are left out.
+        """
+        ...
+
+    def release_objects(self, label: str) -> None:
+        """Let go of what `hold_objects` kept under this label; no error when there is nothing."""
+        ...
+
+    def read_branch_settings(self, name: str) -> Sequence[tuple[str, str]]:
+        """The `branch.NAME.*` settings of the repository as (key, value), in order (`remote`, `merge`, …)."""
+        ...
+
+    def write_branch_settings(self, name: str, settings: Sequence[tuple[str, str]]) -> None:
+        """Add `branch.NAME.*` settings to the repository's configuration."""
+        ...
+
+    def rename_branch(self, old: str, new: str) -> None:
+        """Rename a local branch as `git branch -m` does: reflog, settings and the HEADs that are on it follow.
+
+        Raises `ToolFailed` with reason `branch_exists`, `branch_missing`, `branch_in_use` (a rebase or bisect holds it)
+        or `git_missing`.
+        """
+        ...
+
+    def attach_head(self, worktree: Worktree, branch: str) -> None:
+        """Put a linked worktree's HEAD on a branch, touching neither index nor files."""
+        ...
+
+    def follow_move(self, worktree: Worktree, folder: Path) -> None:
+        """Have Git's record and the `.git` file lead to each other again after the worktree's folder was moved.
+
+        Raises `ToolFailed` with reason `unsupported` when submodules in it would be lost.
+        """
+        ...

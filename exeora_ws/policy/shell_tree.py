@@ -231,7 +231,7 @@ class _Reader:
 
 
 def _inspect_arithmetic(node: Node) -> None:
-    if not _NUMBERS_ONLY.match(text_of(node)):
+    if not _NUMBERS_ONLY.match(text_of(node).lstrip()):
         raise Unclear("it computes with more than numbers, which some shells evaluate as code")
 
 

@@ -19,6 +19,7 @@ _PLAIN_IN_STRING = ("string_content", "word", "number", "variable_name")
 
 _BARE = ("word", "number", "variable_name", "special_variable_name", "file_descriptor", "extglob_pattern", "regex")
 _BARE_WORD = re.compile(rb"(?:\\[^\n]|[^\\\s;&|<>()'\"`$])+")
+_EXPANSIONS = ("command_substitution", "simple_expansion", "expansion", "arithmetic_expansion")
 _FREE_TEXT = ("program", "string_content", "heredoc_body", "heredoc_content", "\n", ";\n")
 
 
@@ -80,7 +81,7 @@ def is_whole(node: "Node") -> bool:
 def _in_text(node: "Node") -> bool:
     """Whether a node is a child of quoted text, or the first token of one: blanks there are text."""
     parent = node.parent
-    if parent is not None and parent.type == "command_substitution" and parent.start_byte == node.start_byte:
+    if parent is not None and parent.type in _EXPANSIONS and parent.start_byte == node.start_byte:
         parent = parent.parent
     return parent is not None and parent.type in ("string", "heredoc_body")
 

@@ -20,6 +20,8 @@ REASONS = {
     "not_allowed": "an allow list is in force, and no rule allows the command",
     "command_unclear": "a list is in force, and what the command would run cannot be told",
     "nobody_to_ask": "the project asks before changes, and there is nobody to ask",
+    "approval_mismatch": "the answer belongs to another call, or to no question that was asked here",
+    "approval_used": "the answer was used before",
     "audit_unwritable": "the call could not be recorded, so it was not made",
 }
 """The machine-readable reasons of FORBIDDEN that come from here, for docs/tools.md."""

@@ -22,6 +22,8 @@ class Command:
     cwd: str
     environ: Mapping[str, str]
     folder: int | None = None
+    umask: int | None = None
+    """None for ours."""
 
 
 def make_shell_command(

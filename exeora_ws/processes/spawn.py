@@ -100,6 +100,7 @@ def spawn(
     stderr: int | None = PIPE,
     own_session: bool = True,
     pass_fds: Sequence[int] = (),
+    umask: int | None = None,
     stray: Stray | None = None,
 ) -> Child:
     """Start one process.
@@ -114,6 +115,7 @@ def spawn(
         stderr: likewise, or STDOUT.
         own_session: False only for a command that shares a person's terminal.
         pass_fds: descriptors the child keeps.
+        umask: None for ours.
         stray: see `Tree`.
 
     Raises:
@@ -136,10 +138,29 @@ def spawn(
             stderr=stderr,
             start_new_session=own_session,
             pass_fds=pass_fds,
+            umask=-1 if umask is None else umask,
         )
     except (OSError, ValueError) as error:
         raise _translate(error, argv) from error
     return Child(popen, Tree(require_entry(popen.pid).identity, tag, own_session, stray))
+
+
+def spawn_detached(argv: Sequence[str], *, environ: Mapping[str, str], pass_fds: Sequence[int]) -> None:
+    """Start a program that becomes nobody's child by itself, and outlives whoever started it: the host.
+
+    It is no part of any command, also when a command started us.
+    """
+    subprocess.run(
+        argv,
+        env={**environ, TAG_VARIABLE: _UNTAGGED},
+        cwd="/",
+        stdin=DEVNULL,
+        stdout=DEVNULL,
+        stderr=DEVNULL,
+        start_new_session=True,
+        pass_fds=pass_fds,
+        check=False,
+    )
 
 
 @cache

@@ -146,6 +146,7 @@ class Supervisor:
             self._loop = None
         if loop is not None and self._threaded:
             loop.stop()
+        self._orphans.sweep()
         if self._records is not None:
             with suppress(ExeoraError):
                 self._records.close()
@@ -162,7 +163,7 @@ class Supervisor:
         if self._closed or owner.session in self._closed_sessions:
             raise ToolFailed("the connection is being closed", reason="shutting_down")
         loop = self._require_loop()
-        process_id = "prc_" + secrets.token_hex(12)
+        process_id = new_process_id()
         child = spawn(
             command.argv,
             cwd=command.cwd,
@@ -170,6 +171,7 @@ class Supervisor:
             folder=command.folder,
             stdin=DEVNULL if ring is None else PIPE,
             stderr=PIPE if ring is None else STDOUT,
+            umask=command.umask,
             stray=partial(self._is_stray, process_id),
         )
         process = Process(loop, child, sink, on_gone=partial(self._forget_later, process_id))
@@ -251,3 +253,8 @@ class Supervisor:
             self._sweeping = any(not r.process.gone for r in self._running.values())
             if self._sweeping and self._loop is not None:
                 self._loop.after(_SWEEP_SECONDS, self._sweep)
+
+
+def new_process_id() -> str:
+    """Make a random process id: `prc_` and 24 hexadecimal digits (96 bits)."""
+    return "prc_" + secrets.token_hex(12)

@@ -11,7 +11,7 @@ from exeora_ws.limits import REPOSITORY_LOCK_SECONDS
 from exeora_ws.locks import hold_lock
 from exeora_ws.settings import Places
 from exeora_ws.storage import make_private_folder
-from exeora_ws.workspaces import connect, create, inventory_file, projects, recover, remove, resolve
+from exeora_ws.workspaces import connect, create, inventory_file, projects, recover, remove, resolve, trash
 from exeora_ws.workspaces.place import Place, Project, Workspace
 from exeora_ws.workspaces.registry import Registry
 
@@ -24,6 +24,7 @@ class Inventory:
         places: where locks are kept.
         managed_root: gives the folder that created workspaces live under, as set now.
         stop_processes: ends what runs in a workspace; names what was ended.
+        free_disk: has the trash swept by somebody else; returns at once.
     """
 
     def __init__(
@@ -32,11 +33,13 @@ class Inventory:
         places: Places,
         managed_root: Callable[[], Path],
         stop_processes: remove.StopProcesses,
+        free_disk: Callable[[], None],
     ) -> None:
         self.registry = registry
+        self.managed_root = managed_root
+        self.stop_processes = stop_processes
         self._places = places
-        self._managed_root = managed_root
-        self._stop_processes = stop_processes
+        self._free_disk = free_disk
 
     def list_projects(self) -> list[Project]:
         """Every project, by slug."""
@@ -92,33 +95,37 @@ class Inventory:
 
     def create(self, source: Place, wanted: create.Wanted, cancellation: Cancellation) -> create.Creation:
         """Create a workspace; see `create.create_workspace`."""
-        with self._working_on(source.project, cancellation):
-            return create.create_workspace(self.registry, self._managed_root(), source, wanted, cancellation)
+        with self.working_on(source.project, cancellation):
+            return create.create_workspace(self.registry, self.managed_root(), source, wanted, cancellation)
 
     def attach(self, project: Project, candidate: connect.Candidate, cancellation: Cancellation) -> Workspace:
         """Connect a worktree; see `connect.attach_workspace`."""
-        with self._working_on(project, cancellation):
+        with self.working_on(project, cancellation):
             return connect.attach_workspace(self.registry, project, candidate)
 
     def detach(self, place: Place) -> tuple[str, ...]:
         """Disconnect a workspace and end what runs in it; gives what was ended."""
         connect.detach_workspace(self.registry, place)
-        return tuple(self._stop_processes(place.workspace.id))
+        return tuple(self.stop_processes(place.workspace.id))
 
-    def remove(self, place: Place, *, force: bool, delete_branch: bool, cancellation: Cancellation) -> remove.Removal:
-        """Remove a workspace; see `remove.remove_workspace`. What has been in the trash too long goes with it."""
-        with self._working_on(place.project, cancellation):
+    def remove(
+        self, place: Place, *, force: bool, delete_branch: bool, cancellation: Cancellation, now: bool = False
+    ) -> remove.Removal:
+        """Remove a workspace; see `remove.remove_workspace`. The trash is swept afterwards, in the background."""
+        with self.working_on(place.project, cancellation):
             # Registered when the caller looked; somebody may have removed it while we waited for the lock.
             current = resolve.require_place(self.registry, place.project, place.workspace.id)
             removal = remove.remove_workspace(
                 self.registry,
-                self._managed_root(),
+                self.managed_root(),
                 current,
                 force=force,
                 delete_branch=delete_branch,
-                stop=self._stop_processes,
+                stop=self.stop_processes,
+                now=now,
             )
-        remove.sweep_trash(self.registry, now=time.time())
+        if trash.needs_sweep(self.registry, now=time.time()):
+            self._free_disk()
         return removal
 
     def recover(self) -> int:
@@ -126,16 +133,17 @@ class Inventory:
 
         The plain-text copy is made again when there is none: a kill after a commit, a new boot.
         """
-        settled = recover.recover_idle(self.registry, self._lock_of)
+        settled = recover.recover_idle(self.registry, self.lock_of)
         if not inventory_file.is_current(str(self._places.inventory)):
             self.registry.publish()
         return settled
 
     @contextmanager
-    def _working_on(self, project: Project, cancellation: Cancellation) -> Iterator[None]:
+    def working_on(self, project: Project, cancellation: Cancellation) -> Iterator[None]:
+        """Hold the lock of a project's repository, with everything settled that was left half done in it."""
         common_dir = resolve.require_repository_dir(project)
         with hold_lock(
-            self._lock_of(common_dir),
+            self.lock_of(common_dir),
             seconds=REPOSITORY_LOCK_SECONDS,
             what=f"the repository of project {project.slug!r}",
             cancellation=cancellation,
@@ -143,6 +151,12 @@ class Inventory:
             recover.recover_repository(self.registry, common_dir)
             yield
 
-    def _lock_of(self, common_dir: Path) -> Path:
-        name = hashlib.sha256(str(common_dir).encode()).hexdigest()[:24]
-        return make_private_folder(self._places.locks) / f"repository-{name}.lock"
+    def lock_of(self, common_dir: Path) -> Path:
+        """Give the lock file of a repository, by its shared Git folder."""
+        return name_lock(self._places, common_dir)
+
+
+def name_lock(places: Places, common_dir: Path) -> Path:
+    """Give the lock file of a repository; its folder is there then."""
+    name = hashlib.sha256(str(common_dir).encode()).hexdigest()[:24]
+    return make_private_folder(places.locks) / f"repository-{name}.lock"

@@ -5,13 +5,20 @@ from pathlib import Path
 
 from exeora_ws.errors import ToolFailed
 from exeora_ws.git.opening import open_repository
+from exeora_ws.git.port import Repository
 from exeora_ws.locks import try_lock
 from exeora_ws.workspaces.create import undo_creation
 from exeora_ws.workspaces.registry import Registry, Unfinished, end_operation
 from exeora_ws.workspaces.remove import settle_removal
+from exeora_ws.workspaces.rename import undo_renaming
+from exeora_ws.workspaces.restore import undo_restoration
+from exeora_ws.workspaces.trash import LockOf
 
-LockOf = Callable[[Path], Path]
-"""Gives the lock file of a repository, by its shared Git folder."""
+_UNDO: dict[str, Callable[[Registry, Repository, Unfinished], None]] = {
+    "create": undo_creation,
+    "restore": undo_restoration,
+    "rename": undo_renaming,
+}
 
 
 def recover_repository(registry: Registry, common_dir: Path) -> int:
@@ -50,8 +57,9 @@ def _settle(registry: Registry, operation: Unfinished) -> None:
         with registry.change() as connection:
             end_operation(connection, operation.id)
         return
-    if operation.kind == "create":
-        undo_creation(registry, repository, operation)
+    undo = _UNDO.get(operation.kind)
+    if undo is not None:
+        undo(registry, repository, operation)
         return
     project = registry.find_project(operation.project_id)
     if project is not None:

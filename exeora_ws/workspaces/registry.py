@@ -46,6 +46,7 @@ CREATE TABLE removals (
     removed_at REAL NOT NULL, until REAL NOT NULL
 );
 """,
+    "ALTER TABLE removals ADD COLUMN bytes INTEGER",
 )
 
 
@@ -220,6 +221,22 @@ def insert_workspace(connection: sqlite3.Connection, workspace: Workspace, base:
         ),
     )
     record_state(connection, workspace, state)
+
+
+def update_workspace(connection: sqlite3.Connection, workspace: Workspace, state: str, detail: str | None) -> None:
+    """Change a workspace's slug, name, branch and folder; its id stays."""
+    connection.execute(
+        "UPDATE workspaces SET slug = ?, name = ?, branch = ?, worktree = ?, path = ? WHERE id = ?",
+        (
+            workspace.slug,
+            workspace.name,
+            workspace.branch,
+            str(workspace.worktree),
+            str(workspace.path),
+            workspace.id,
+        ),
+    )
+    record_state(connection, workspace, state, detail)
 
 
 def delete_workspace(connection: sqlite3.Connection, workspace: Workspace, state: str) -> None:

@@ -14,12 +14,13 @@ from pathlib import Path
 import msgspec
 
 from exeora_ws.errors import ToolFailed
+from exeora_ws.git.holding import find_pointers
 from exeora_ws.git.opening import open_repository
 from exeora_ws.git.port import BranchDeletion, Repository, Status, Worktree
 from exeora_ws.limits import TRASH_DAYS
-from exeora_ws.names import Slug, WorkspaceId
+from exeora_ws.names import WorkspaceId
 from exeora_ws.storage import make_private_folder
-from exeora_ws.workspaces import folders, resolve
+from exeora_ws.workspaces import folders, resolve, trash
 from exeora_ws.workspaces.place import Place, Project, Workspace
 from exeora_ws.workspaces.registry import (
     Registry,
@@ -29,6 +30,7 @@ from exeora_ws.workspaces.registry import (
     encode_facts,
     end_operation,
 )
+from exeora_ws.workspaces.trash import RemovalFacts
 
 _NAMED_FILES = 20
 StopProcesses = Callable[[WorkspaceId], Sequence[str]]
@@ -47,25 +49,15 @@ class Removal:
     restorable_until: float | None
 
 
-class RemovalFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """What completing, undoing or reverting a removal needs to know."""
-
-    workspace_id: str
-    slug: str
-    name: str
-    branch: str | None
-    worktree: str
-    path: str
-    managed: bool
-    head: str | None
-    delete_branch: bool
-    trash: str
-    gone: bool
-    """The folder was missing before: there is nothing to bring back."""
-
-
 def remove_workspace(
-    registry: Registry, managed_root: Path, place: Place, *, force: bool, delete_branch: bool, stop: StopProcesses
+    registry: Registry,
+    managed_root: Path,
+    place: Place,
+    *,
+    force: bool,
+    delete_branch: bool,
+    stop: StopProcesses,
+    now: bool = False,
 ) -> Removal:
     """Disconnect a workspace and take its folder away. The caller holds the repository's lock and has recovered.
 
@@ -76,6 +68,7 @@ def remove_workspace(
         force: remove uncommitted changes too. A locked worktree and a foreign folder stay refused.
         delete_branch: also delete the branch, as `git branch -d` would.
         stop: ends the processes in it, after every check and before the folder moves.
+        now: it shall not come back: the next sweep deletes it.
 
     Raises:
         ToolFailed: `is_main`, `locked`, `foreign_folder`, `dirty`, `operation_in_progress`, `unreachable_commits`,
@@ -90,7 +83,8 @@ def remove_workspace(
     gone = not os.path.lexists(workspace.worktree)
     status = None if gone else _check(place.project, workspace, worktree, force=force)
     stopped = tuple(stop(workspace.id))
-    facts = _facts(managed_root, workspace, worktree, delete_branch=delete_branch, gone=gone)
+    facts = _facts(registry, repository, managed_root, workspace, worktree, gone=gone)
+    facts = msgspec.structs.replace(facts, delete_branch=delete_branch, now=now)
     operation = Unfinished(
         secrets.token_hex(8),
         "remove",
@@ -100,13 +94,13 @@ def remove_workspace(
     )
     registry.begin(operation)
     try:
-        _take_away(repository, facts, worktree)
+        _take_away(repository, facts, worktree, status)
     except BaseException:
         settle_removal(registry, repository, place.project, operation)
         raise
     branch = settle_removal(registry, repository, place.project, operation)
     ignored = status.ignored if status else ()
-    until = None if gone else time.time() + TRASH_DAYS * 86_400
+    until = None if gone or now else time.time() + TRASH_DAYS * 86_400
     return Removal(workspace, branch, ignored[:_NAMED_FILES], len(ignored), stopped, until)
 
 
@@ -116,7 +110,7 @@ def _refuse_locked(worktree: Worktree | None) -> None:
         raise ToolFailed(
             f"the workspace is locked{because}",
             reason="locked",
-            hint="unlock it first: git worktree unlock",
+            hint="unlock it first: exeora unlock, or git worktree unlock",
             data={"lockReason": worktree.locked},
         )
 
@@ -175,8 +169,15 @@ def _refuse_unreachable(repository: Repository, worktree: Worktree) -> None:
 
 
 def _facts(
-    managed_root: Path, workspace: Workspace, worktree: Worktree | None, *, delete_branch: bool, gone: bool
+    registry: Registry,
+    repository: Repository,
+    managed_root: Path,
+    workspace: Workspace,
+    worktree: Worktree | None,
+    *,
+    gone: bool,
 ) -> RemovalFacts:
+    base = registry.find_base(workspace.id)
     return RemovalFacts(
         workspace_id=workspace.id,
         slug=workspace.slug,
@@ -186,31 +187,37 @@ def _facts(
         path=str(workspace.path),
         managed=workspace.managed,
         head=worktree.head if worktree else None,
-        delete_branch=delete_branch,
-        trash=str(_trash_of(managed_root, workspace)),
+        delete_branch=False,
+        trash=str(trash.make_path(managed_root, workspace)),
         gone=gone,
+        common_dir=str(repository.common_dir),
+        base_ref=base.ref if base else None,
+        base_commit=base.commit if base else None,
+        branch_settings=tuple(repository.read_branch_settings(workspace.branch)) if workspace.branch else (),
     )
 
 
-def _trash_of(managed_root: Path, workspace: Workspace) -> Path:
-    """Beside what is removed, on the same file system, so that the rename cannot become a copy."""
-    name = f"{workspace.id}-{int(time.time() * 1000)}"
-    root = Path(os.path.realpath(managed_root))
-    if workspace.worktree.is_relative_to(root):
-        return root / folders.TRASH / name
-    return workspace.worktree.parent / f".{workspace.worktree.name}.removed-{name}"
-
-
-def _take_away(repository: Repository, facts: RemovalFacts, worktree: Worktree | None) -> None:
+def _take_away(repository: Repository, facts: RemovalFacts, worktree: Worktree | None, status: Status | None) -> None:
     if facts.gone:
         return
-    trash = make_private_folder(Path(facts.trash))
+    make_private_folder(Path(facts.trash))
     if worktree is not None:
-        repository.save_admin(worktree, trash / "admin")
+        _hold_objects(facts, worktree, status)
+        repository.save_admin(worktree, facts.admin)
     try:
-        os.rename(facts.worktree, trash / "tree")
+        os.rename(facts.worktree, facts.tree)
     except OSError as error:
         raise ToolFailed(f"the folder cannot be moved away: {error.strerror}", reason="delete_failed") from error
+
+
+def _hold_objects(facts: RemovalFacts, worktree: Worktree, status: Status | None) -> None:
+    """Keep what only this worktree's HEAD and index keep, now that Git will not see them any more."""
+    repository = open_repository(Path(facts.worktree))
+    named = find_pointers(repository.common_dir / "worktrees" / (worktree.admin or ""))
+    commits = [worktree.head, *named] if worktree.head else named
+    staged = [*status.staged, *status.conflicted] if status else []
+    if not facts.now:
+        repository.hold_objects(facts.label, commits, staged)
 
 
 def settle_removal(
@@ -218,9 +225,9 @@ def settle_removal(
 ) -> BranchDeletion | None:
     """Complete a removal whose folder is away, undo one whose folder still stands. Safe to repeat."""
     facts: RemovalFacts = decode_facts(operation.facts, RemovalFacts)
-    trash = Path(facts.trash)
-    if not facts.gone and not (trash / "tree").exists():
-        folders.delete_tree(trash)
+    if not facts.gone and not facts.tree.exists():
+        repository.release_objects(facts.label)
+        folders.delete_tree(Path(facts.trash))
         with registry.change() as connection:
             end_operation(connection, operation.id)
         return None
@@ -248,34 +255,8 @@ def _top(project: Project, root: Path) -> Path:
 
 
 def _record(registry: Registry, operation: Unfinished, facts: RemovalFacts) -> None:
-    workspace = Workspace(
-        id=WorkspaceId(facts.workspace_id),
-        project_id=operation.project_id,
-        slug=Slug(facts.slug),
-        name=facts.name,
-        branch=facts.branch,
-        worktree=Path(facts.worktree),
-        path=Path(facts.path),
-        managed=facts.managed,
-    )
-    now = time.time()
     with registry.change() as connection:
-        delete_workspace(connection, workspace, "removed")
+        delete_workspace(connection, facts.describe(operation.project_id), "removed")
         if not facts.gone:
-            connection.execute(
-                "INSERT OR REPLACE INTO removals VALUES (?, ?, ?, ?, ?, ?)",
-                (workspace.id, workspace.project_id, workspace.slug, operation.facts, now, now + TRASH_DAYS * 86_400),
-            )
+            trash.insert_removal(connection, facts, operation.facts, operation.project_id)
         end_operation(connection, operation.id)
-
-
-def sweep_trash(registry: Registry, *, now: float) -> int:
-    """Delete what has been in the trash for longer than 7 days; gives how many workspaces that were."""
-    with registry.database.read() as connection:
-        rows = connection.execute("SELECT workspace_id, facts FROM removals WHERE until < ?", (now,)).fetchall()
-    for row in rows:
-        facts: RemovalFacts = decode_facts(bytes(row["facts"]), RemovalFacts)
-        folders.delete_tree(Path(facts.trash))
-        with registry.database.write() as connection:
-            connection.execute("DELETE FROM removals WHERE workspace_id = ?", (row["workspace_id"],))
-    return len(rows)

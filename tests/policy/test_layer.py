@@ -4,6 +4,7 @@ import pytest
 from exeora_ws.policy.commands import judge_command
 from exeora_ws.policy.layer import parse_policy_file, parse_user_policy
 from exeora_ws.policy.rules import OPEN, Mode, Origin
+from exeora_ws.settings import Settings
 
 FULL = """\
 # who may do what
@@ -105,3 +106,11 @@ def test_the_users_own_policy_has_the_same_keys_and_closes_the_same_way():
     assert "config.json" in fault
     assert "'mode'" in fault
     assert parse_user_policy({"workspace": {}}).warnings
+
+
+def test_a_policy_of_the_wrong_type_in_config_json_never_opens_a_project():
+    for policies in ([], "read_only", {"app": "read_only"}, {"app": ["x"]}, {"app": None}):
+        raw = Settings({"policies": policies}).project_policy("app")
+        assert parse_user_policy(raw).policy.mode is Mode.READ_ONLY
+    for document in ({}, {"policies": {}}, {"policies": {"other": {"mode": "read_only"}}}):
+        assert parse_user_policy(Settings(document).project_policy("app")).policy == OPEN

@@ -1,0 +1,180 @@
+"""Run a command for a person: it shares our terminal, or whatever our input and outputs are, with nothing in between.
+
+The command is in our own process group, as if the shell had started it: colours, prompts, `/dev/tty`, the window size,
+Ctrl-C and Ctrl-Z work by themselves. What is sent to us alone (`kill`, a closing window) is passed on. Afterwards
+nothing that it started is left.
+"""
+
+import os
+import select
+import signal
+import sys
+import termios
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from types import FrameType
+
+from exeora_ws.processes.command import Command, Owner
+from exeora_ws.processes.ending import GRACE_SECONDS, end_tree
+from exeora_ws.processes.process import Leftover
+from exeora_ws.processes.records import Records
+from exeora_ws.processes.spawn import Child, direct_children, may_have_left, spawn
+from exeora_ws.processes.supervisor import new_process_id
+from exeora_ws.processes.table import Entry, find_program
+from exeora_ws.processes.tree import send_signal
+
+_ENDING = (signal.SIGTERM, signal.SIGHUP)
+_PASSED_ON = (*_ENDING, signal.SIGINT, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
+_SIGNAL_BASE = 128
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a command that shared our terminal ended."""
+
+    status: int
+    """Its exit code, or 128 and the number of the signal that ended it: what a shell shows."""
+    leftovers: tuple[Leftover, ...]
+    """What it left running; it has been ended."""
+
+
+def run_at_terminal(command: Command, owner: Owner, records: Records | None = None) -> Ended:
+    """Run a command on our own input and outputs; from the main thread only.
+
+    Raises:
+        ExeoraError: as `spawn`.
+    """
+    inbox = _Inbox()
+    with inbox.receiving(), _terminal_restored() as restore:
+        child = spawn(
+            command.argv,
+            cwd=command.cwd,
+            environ=command.environ,
+            folder=command.folder,
+            stdin=None,
+            stdout=None,
+            stderr=None,
+            own_session=False,
+            stray=_is_left_to_us,
+        )
+        process_id = new_process_id()
+        try:
+            if records is not None:
+                records.add(process_id, "run", owner, command.line, child.tree)
+            code = _wait(child, inbox)
+        finally:
+            leftovers = _end_rest(child)
+            if records is not None:
+                records.mark_done(process_id)
+        if code < 0:
+            restore()
+    return Ended(code if code >= 0 else _SIGNAL_BASE - code, leftovers)
+
+
+class _Inbox:
+    """Signals on their way to us, as numbers in a pipe. The child inherits neither."""
+
+    def __init__(self) -> None:
+        self.descriptor, self._writing = os.pipe()
+        os.set_blocking(self._writing, False)
+
+    @contextmanager
+    def receiving(self) -> Iterator[None]:
+        """Take the signals that are passed on instead of dying of them."""
+        before = {number: signal.signal(number, self._note) for number in _PASSED_ON}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+            os.close(self.descriptor)
+            os.close(self._writing)
+
+    def put(self, number: int) -> None:
+        """Add a number; 0 means that the child has ended."""
+        with suppress(OSError):
+            os.write(self._writing, bytes([number]))
+
+    def _note(self, number: int, _frame: FrameType | None) -> None:
+        self.put(number)
+
+
+def _wait(child: Child, inbox: _Inbox) -> int:
+    """Wait for the child and pass signals on; one that was told to end gets two seconds for it."""
+    poller = select.poll()
+    poller.register(inbox.descriptor, select.POLLIN)
+    exit_descriptor = child.open_exit_descriptor()
+    if exit_descriptor is not None:
+        poller.register(exit_descriptor, select.POLLIN)
+    else:
+        threading.Thread(target=_wait_in_thread, args=(child, inbox), daemon=True).start()
+    patience: float | None = None
+    try:
+        while (code := child.poll()) is None:
+            ready = {descriptor for descriptor, _ in poller.poll(patience)}
+            if not ready:
+                end_tree(child.tree, grace=0)
+            elif inbox.descriptor in ready and _pass_on(child, os.read(inbox.descriptor, 1)[0]):
+                patience = GRACE_SECONDS * 1000
+    finally:
+        if exit_descriptor is not None:
+            os.close(exit_descriptor)
+    return code
+
+
+def _wait_in_thread(child: Child, inbox: _Inbox) -> None:
+    child.wait()
+    inbox.put(0)
+
+
+def _pass_on(child: Child, number: int) -> bool:
+    """Hand a signal to the child; gives whether it was told to end."""
+    if number and not (number in (signal.SIGINT, signal.SIGQUIT) and _keyboard_reaches_child()):
+        send_signal(child.tree.root, number)
+    return number in _ENDING
+
+
+def _keyboard_reaches_child() -> bool:
+    """Whether Ctrl-C goes to our whole process group, the child too: a second one would mean something else."""
+    with suppress(OSError):
+        descriptor = os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY | os.O_CLOEXEC)
+        try:
+            return os.tcgetpgrp(descriptor) == os.getpgrp()
+        finally:
+            os.close(descriptor)
+    return False
+
+
+def _is_left_to_us(entry: Entry) -> bool:
+    """An orphan that fell to us: nothing else runs here, so it came out of the command."""
+    return entry.parent == os.getpid() and entry.pid not in direct_children
+
+
+def _end_rest(child: Child) -> tuple[Leftover, ...]:
+    ended = child.poll() is not None
+    if ended and not may_have_left():
+        return ()
+    found = child.tree.find_members()
+    left = tuple(Leftover(entry.pid, find_program(entry.pid)) for entry in found)
+    end_tree(child.tree)
+    child.poll()
+    return left if ended else ()
+
+
+@contextmanager
+def _terminal_restored() -> Iterator[Callable[[], None]]:
+    """Give a function that puts the terminal back as it was, after a program that died with it in its own mode."""
+    try:
+        descriptor = sys.__stdin__.fileno() if sys.__stdin__ is not None else -1
+        before = termios.tcgetattr(descriptor)
+    except (OSError, ValueError, termios.error):
+        yield lambda: None
+        return
+
+    def restore() -> None:
+        with suppress(termios.error):
+            termios.tcsetattr(descriptor, termios.TCSADRAIN, before)
+
+    yield restore

@@ -1,0 +1,1 @@
+"""Skills and the agent prompt: what an agent is given to read."""
