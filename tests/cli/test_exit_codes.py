@@ -26,10 +26,11 @@ sys.exit(main())
 """
 REFUSING = """
 import sys
-from exeora_ws import app, errors
+from exeora_ws import errors
+from exeora_ws.tools.gate import CallGate
 def refuse(*_):
     raise errors.{error}("not allowed here")
-app._pass = refuse
+CallGate.approve = refuse
 sys.argv = ["exeora", *sys.argv[1:]]
 from exeora_cli.main import main
 sys.exit(main())
@@ -129,8 +130,18 @@ def test_3_a_bug(exeora: CommandLine, feature: Path, method: str):
     assert log.stat().st_mode & 0o777 == 0o600
 
 
-@pytest.mark.parametrize("error", ["Forbidden", "ApprovalDeclined", "ApprovalTimeout"])
-def test_4_refused(exeora: CommandLine, feature: Path, error: str):
+def test_4_refused_by_policy(exeora: CommandLine, feature: Path, repository: Path):
+    (repository / "exeora.toml").write_text('mode = "read_only"\n')
+    text, document = exeora("remove", "feat-x"), exeora("remove", "feat-x", "--json")
+    assert (text.code, document.code, text.out, document.out) == (4, 4, "", "")
+    assert document.error["code"] == "FORBIDDEN"
+    assert text.err.startswith(f"exeora: {document.error['message']}\n")
+    assert feature.is_dir()
+    assert exeora("list").code == exeora("git-list").code == 0
+
+
+@pytest.mark.parametrize("error", ["ApprovalDeclined", "ApprovalTimeout"])
+def test_4_refused_by_a_person(exeora: CommandLine, feature: Path, error: str):
     done = run_script(exeora, REFUSING.format(error=error), "remove", "feat-x", "--json")
     assert (done.code, done.out) == (4, "")
     assert done.error["message"] == "not allowed here"
