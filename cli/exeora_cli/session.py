@@ -144,6 +144,16 @@ class Session:
         if self.options.workspace is not None:
             raise InvalidArguments(f"-w: {command} takes no workspace", reason="no_workspace_taken")
 
+    def refuse_globals(self, command: str) -> None:
+        """See that neither project nor workspace is named where neither is looked at.
+
+        Raises:
+            InvalidArguments: one is.
+        """
+        self.refuse_workspace(command)
+        if self.options.project is not None:
+            raise InvalidArguments(f"--project: {command} takes no such option", reason="no_project_taken")
+
     def require_tool(self, name: str) -> "AnyTool":
         """A tool of the catalog.
 

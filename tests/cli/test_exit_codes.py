@@ -90,6 +90,8 @@ def test_1_failed(exeora: CommandLine, feature: Path, words: tuple[str, ...], co
         ("-w", "main", "list"),
         ("-w", "a", "path", "b"),
         ("--project", "app", "project", "list"),
+        ("-w", "main", "config", "get"),
+        ("-w", "main", "completion", "bash"),
         ("config", "set", "no-such", "1"),
         ("mcp", "--account", "--project", "app"),
     ],
