@@ -3,12 +3,12 @@
 from typing import Annotated
 
 import typer
-from exeora_cli.session import session_of
 from exeora_ws.errors import InvalidArguments
 
 from exeora_cli import answer
 from exeora_cli.fast import COMPLETION_VARIABLE
 from exeora_cli.group import Group
+from exeora_cli.session import session_of
 
 group = Group("Set-up")
 
