@@ -92,7 +92,7 @@ class ExecutableRepository(Engine):
 
     def status(self, *, ignored: bool = False) -> Status:
         """Ask `git status`."""
-        return load_status(self.git, self.require_top(), self.place.git_dir, ignored=ignored)
+        return load_status(self.git, self.require_top(), ignored=ignored)
 
     def require_top(self) -> Path:
         """Give the checkout it was opened at."""
