@@ -30,14 +30,17 @@ class Entry:
     """The worktree's folder on record, real; there or not."""
 
 
-def load_entries(common_dir: Path) -> list[Entry]:
-    """Load the admin folders that name a worktree, by name. Left-overs without `gitdir` are nobody's, as for Git."""
-    parent = f"{common_dir}/worktrees"
+def list_folders(common_dir: Path) -> list[str]:
+    """List what lies under `worktrees/`, sorted: records, and what is left of some."""
     try:
-        names = sorted(os.listdir(parent))
+        return sorted(os.listdir(common_dir / "worktrees"))
     except (FileNotFoundError, NotADirectoryError):
         return []
-    found = (_load_entry(f"{parent}/{name}", name) for name in names)
+
+
+def load_entries(common_dir: Path) -> list[Entry]:
+    """Load the admin folders that name a worktree, by name. Left-overs without `gitdir` are nobody's, as for Git."""
+    found = (_load_entry(f"{common_dir}/worktrees/{name}", name) for name in list_folders(common_dir))
     return [entry for entry in found if entry is not None]
 
 
