@@ -59,6 +59,11 @@ def find_all_apart(data: bytes, wanted: bytes) -> list[Span]:
     return [Span(match.start(), match.end()) for match in pattern.finditer(data)]
 
 
+def count_lines(data: bytes) -> int:
+    r"""Count lines as every tool does: by `\n`, and a last one without it."""
+    return data.count(b"\n") + (data[-1:] not in (b"", b"\n"))
+
+
 def find_line(data: bytes, position: int) -> int:
     """Give the number, from 1, of the line that holds byte `position`."""
     return data.count(b"\n", 0, position) + 1

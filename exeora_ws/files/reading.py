@@ -72,6 +72,16 @@ def read_text(
         os.close(descriptor)
 
 
+def number_lines(text: TextRange, *, separator: str = "| ") -> str:
+    """Put its number before each line, right-aligned to the largest."""
+    lines = text.content.split("\n")
+    ended = lines[-1] == ""
+    lines = lines[:-1] if ended else lines
+    width = len(str(text.first_line + len(lines) - 1))
+    numbered = "\n".join(f"{number:>{width}}{separator}{line}" for number, line in enumerate(lines, text.first_line))
+    return numbered + "\n" if ended and lines else numbered
+
+
 def _check_range(offset: int, limit: int | None, column: int) -> None:
     for name, value in (("offset", offset), ("limit", 1 if limit is None else limit), ("column", column)):
         if value < 1:

@@ -39,12 +39,10 @@ def find_unique_lines(top: Path, seed: int, count: int) -> list[tuple[str, str]]
     chosen = []
     for path in random.Random(seed).sample(files, len(files)):
         try:
-            lines = (top / path).read_text("utf-8").split("\n")[:-1]
+            text = (top / path).read_text("utf-8")
         except UnicodeDecodeError:
             continue
-        unique = [
-            line for line in lines if len(line) > 25 and lines.count(line) == 1 and "\n".join(lines).count(line) == 1
-        ]
+        unique = [line for line in text.split("\n") if len(line) > 25 and text.count(line) == 1]
         if unique:
             chosen.append((path, random.Random(path).choice(unique)))
         if len(chosen) == count:
