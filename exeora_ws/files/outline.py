@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from exeora_ws.errors import ExeoraError
 from exeora_ws.files.paths import show
 from exeora_ws.files.ripgrep import Patience, Ripgrep
-from exeora_ws.files.root import Root, Spot
+from exeora_ws.files.root import Root
+from exeora_ws.files.spot import Spot
 from exeora_ws.files.tree import Tree
 from exeora_ws.limits import LIST_ENTRIES
 

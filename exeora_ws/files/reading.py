@@ -10,7 +10,7 @@ from exeora_ws.cancellation import Cancellation
 from exeora_ws.errors import InvalidArguments
 from exeora_ws.files.faults import translated
 from exeora_ws.files.kinds import HEAD_BYTES, require_text
-from exeora_ws.files.root import Spot
+from exeora_ws.files.spot import Spot
 from exeora_ws.limits import READ_BYTES
 
 BOM = b"\xef\xbb\xbf"

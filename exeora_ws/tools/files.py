@@ -1,17 +1,16 @@
 """The file tools: read_file, list_files, grep, edit_file, write_file, apply_patch."""
 
 import os
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-import msgspec
-from msgspec import UNSET, Meta, UnsetType
+from msgspec import UNSET, UnsetType
 
 from exeora_ws.errors import InvalidArguments
 from exeora_ws.files.difference import Diff
 from exeora_ws.files.editing import Keeping, edit_file, write_file
 from exeora_ws.files.globs import Glob, parse_glob
 from exeora_ws.files.hunks import Hunk
-from exeora_ws.files.listing import Kind, list_folder, list_tree
+from exeora_ws.files.listing import list_folder, list_tree
 from exeora_ws.files.overlay import Operation, OperationType
 from exeora_ws.files.patch import apply_patch
 from exeora_ws.files.reach import Reach
@@ -19,182 +18,27 @@ from exeora_ws.files.reading import read_text
 from exeora_ws.files.replacing import Replacement
 from exeora_ws.files.ripgrep import Patience, Ripgrep, find_ripgrep
 from exeora_ws.files.searching import Query, search
-from exeora_ws.limits import GREP_MATCHES, PATCH_OPERATIONS
+from exeora_ws.tools.file_reasons import EDITS, NOT_A_FILE, PATHS, SEARCHES, WRITES
+from exeora_ws.tools.file_shapes import (
+    AppliedPatch,
+    EditArguments,
+    EditedFile,
+    FoundLine,
+    FoundLines,
+    GrepArguments,
+    ListArguments,
+    ListedEntry,
+    ListedFiles,
+    PatchArguments,
+    PatchedFile,
+    PatchOperation,
+    ReadArguments,
+    ReadText,
+    WriteArguments,
+    WrittenFile,
+)
 from exeora_ws.tools.services import Services
-from exeora_ws.tools.spec import READS, Arguments, Call, Hints, Needs, Result, Routing, Tool
-
-ReadPath = Annotated[
-    str,
-    Meta(description="Relative to the workspace, or `~/.agents/AGENTS.md`, or something under `~/.agents/skills/`."),
-]
-WritePath = Annotated[str, Meta(description="Relative to the workspace.")]
-GlobText = Annotated[
-    str,
-    Meta(
-        min_length=1,
-        description=(
-            "Only paths that match, as in .gitignore: `*.ts` at any depth, `src/**/*.ts` counted from `path`, `docs/` "
-            "for all in such a folder, `{a,b}` for either, a leading `!` for all others. Brings nothing ignored back."
-        ),
-    ),
-]
-
-
-class ReadArguments(Arguments, frozen=True, kw_only=True):
-    """Arguments of read_file."""
-
-    path: ReadPath
-    offset: Annotated[int, Meta(ge=1, description="First line to read, from 1.")] = 1
-    limit: Annotated[int, Meta(ge=1, description="How many lines at most; to the end by default.")] | UnsetType = UNSET
-    column: Annotated[
-        int, Meta(ge=1, description="Byte of line `offset` to go on from: the `nextColumn` of an answer that cut it.")
-    ] = 1
-
-
-class ListArguments(Arguments, frozen=True, kw_only=True):
-    """Arguments of list_files."""
-
-    path: ReadPath = "."
-    recursive: Annotated[bool, Meta(description="All levels below, instead of one.")] = False
-    glob: GlobText | UnsetType = UNSET
-
-
-class GrepArguments(Arguments, frozen=True, kw_only=True):
-    """Arguments of grep."""
-
-    pattern: Annotated[str, Meta(description="Regular expression in the Rust syntax, matched within single lines.")]
-    path: ReadPath = "."
-    glob: GlobText | UnsetType = UNSET
-    case_insensitive: Annotated[bool, Meta(description="Ignore case.")] = False
-    max_results: Annotated[int, Meta(ge=1, le=GREP_MATCHES, description="Most matching lines to give.")] = GREP_MATCHES
-
-
-class EditArguments(Arguments, frozen=True, kw_only=True):
-    """Arguments of edit_file."""
-
-    path: WritePath
-    old_string: Annotated[
-        str, Meta(description="The text to replace, exactly as it stands in the file, where it must stand once.")
-    ]
-    new_string: Annotated[str, Meta(description="What shall stand there instead, taken literally.")]
-
-
-class WriteArguments(Arguments, frozen=True, kw_only=True):
-    """Arguments of write_file."""
-
-    path: WritePath
-    content: Annotated[str, Meta(description="Everything the file shall hold.")]
-
-
-class PatchOperation(msgspec.Struct, rename="camel", forbid_unknown_fields=True, frozen=True, kw_only=True):
-    """One operation of apply_patch."""
-
-    type: Annotated[
-        OperationType,
-        Meta(
-            description=(
-                "create: a new file with `content`. update: replace `oldString`, which stands there once, by "
-                "`newString`. replace: the whole file by `content`. delete. move: to the path `to`, which is free."
-            )
-        ),
-    ]
-    path: WritePath
-    content: Annotated[str, Meta(description="For create and replace.")] | UnsetType = UNSET
-    old_string: Annotated[str, Meta(description="For update.")] | UnsetType = UNSET
-    new_string: Annotated[str, Meta(description="For update.")] | UnsetType = UNSET
-    to: Annotated[str, Meta(description="For move.")] | UnsetType = UNSET
-
-
-class PatchArguments(Arguments, frozen=True, kw_only=True):
-    """Arguments of apply_patch."""
-
-    operations: Annotated[
-        list[PatchOperation],
-        Meta(
-            min_length=1,
-            max_length=PATCH_OPERATIONS,
-            description="In order: a later one sees what the earlier ones did. Their texts: 1,000,000 bytes together.",
-        ),
-    ]
-
-
-class ReadText(Result, frozen=True, kw_only=True):
-    """Result of read_file."""
-
-    path: str
-    content: str
-    truncated: bool
-    total_lines: int
-    next_offset: int | UnsetType = UNSET
-    next_column: int | UnsetType = UNSET
-    replaced: int | UnsetType = UNSET
-
-
-class ListedEntry(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
-    """One thing in a folder."""
-
-    path: str
-    type: Kind
-    size: int | UnsetType = UNSET
-
-
-class ListedFiles(Result, frozen=True, kw_only=True):
-    """Result of list_files."""
-
-    path: str
-    entries: list[ListedEntry]
-    truncated: bool
-
-
-class FoundLine(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
-    """One matching line; `cut` when only the part around the match is shown."""
-
-    path: str
-    line: int
-    text: str
-    cut: Literal[True] | UnsetType = UNSET
-
-
-class FoundLines(Result, frozen=True, kw_only=True):
-    """Result of grep."""
-
-    matches: list[FoundLine]
-    truncated: bool
-    skipped_binary: int
-    skipped_unreadable: int | UnsetType = UNSET
-
-
-class EditedFile(Result, frozen=True, kw_only=True):
-    """Result of edit_file."""
-
-    path: str
-    replacements: int
-    diff: str
-    diff_truncated: Literal[True] | UnsetType = UNSET
-
-
-class WrittenFile(Result, frozen=True, kw_only=True):
-    """Result of write_file."""
-
-    path: str
-    bytes_written: int
-    created: bool
-
-
-class PatchedFile(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
-    """One operation that was done."""
-
-    type: OperationType
-    path: str
-    to: str | UnsetType = UNSET
-
-
-class AppliedPatch(Result, frozen=True, kw_only=True):
-    """Result of apply_patch."""
-
-    operations: list[PatchedFile]
-    diff: str
-    diff_truncated: Literal[True] | UnsetType = UNSET
+from exeora_ws.tools.spec import READS, Call, Hints, Needs, Routing, Tool
 
 
 def make_reach(call: Call[Any, Services]) -> Reach:
@@ -326,56 +170,6 @@ def _cut(diff: Diff) -> Literal[True] | UnsetType:
     return True if diff.truncated else UNSET
 
 
-_PATHS = {
-    "absolute_path": "an absolute path, even of a file in the workspace",
-    "outside_root": "the path leads out of the workspace, as written or through a link",
-    "dangling_link": "a link on the way leads to nothing",
-    "not_a_folder": "something on the way, or what was to be listed, is not a folder",
-    "link_loop": "the links on the way lead in a circle",
-    "link_swapped": "the file was replaced by a link while it was being opened",
-    "invalid_path": "the path holds a NUL or half a character",
-    "empty_path": "the path is empty",
-    "name_too_long": "a name of more than 255 bytes, or a path of more than 4,096",
-    "permission_denied": "the file system does not allow it",
-    "io_error": "the system could not read or write; the message has its words",
-    "folder_missing": "the workspace's folder is not there any more",
-}
-_NOT_A_FILE = {
-    "is_a_folder": "a folder where a file is wanted",
-    "is_a_fifo": "a FIFO: never opened",
-    "is_a_socket": "a socket: never opened",
-    "is_a_device": "a device: never opened",
-    "binary": "not text; `data.kind` names what it is",
-}
-_WRITES = {
-    "git_folder": "Git's own folder, under any name a file system takes for it",
-    "policy_file": "`exeora.toml` holds the policy; a person edits it",
-    "read_only_root": "`~/.agents` is read, never written",
-    "user_folder": "`~/.agents` is read, never written, also where a project holds it",
-    "read_only": "the file's own mode forbids writing",
-    "read_only_file_system": "the file system is mounted read only",
-    "ownership": "the file's owner could not be kept",
-    "stale": "the file changed meanwhile; nothing was overwritten",
-    "busy": "another exeora holds the file for more than 30 s",
-    "disk_full": "no room; the old file is untouched",
-    "not_unicode": "a text holds half a surrogate pair",
-    "exists": "something is there already",
-}
-_EDITS = {
-    "no_match": "the old text does not stand there; `data.nearest` has the lines most like it, `data.alreadyApplied` "
-    "says that the new text is there already",
-    "ambiguous_match": "it stands there more than once; `data.lines` has the line numbers",
-    "empty_old_text": "the old text is empty",
-    "nothing_to_change": "the old and the new text are the same",
-    "not_utf8": "the file is not UTF-8 and stays as it is",
-    "too_large": "more than 50,000,000 bytes",
-}
-_SEARCHES = {
-    "invalid_glob": "the glob means nothing",
-    "search_timeout": "longer than 60 s",
-    "ripgrep_missing": "ripgrep cannot be started; see `EXEORA_RG`",
-    "search_failed": "ripgrep failed; `data.stderr` has its words",
-}
 _CHANGES = Hints(read_only=False, destructive=True, idempotent=False, open_world=False)
 
 READ_FILE = Tool(
@@ -395,8 +189,8 @@ READ_FILE = Tool(
     routing=Routing.OPTIONAL,
     needs=Needs.CHECKOUT,
     function=_read_file,
-    reasons=_PATHS
-    | _NOT_A_FILE
+    reasons=PATHS
+    | NOT_A_FILE
     | {
         "offset_past_end": "the file has fewer lines: `data.totalLines`",
         "column_past_end": "the line has fewer bytes",
@@ -420,7 +214,7 @@ LIST_FILES = Tool(
     routing=Routing.OPTIONAL,
     needs=Needs.CHECKOUT,
     function=_list_files,
-    reasons=_PATHS | _SEARCHES,
+    reasons=PATHS | SEARCHES,
 )
 
 GREP = Tool(
@@ -439,9 +233,9 @@ GREP = Tool(
     routing=Routing.OPTIONAL,
     needs=Needs.CHECKOUT,
     function=_grep,
-    reasons=_PATHS
-    | _NOT_A_FILE
-    | _SEARCHES
+    reasons=PATHS
+    | NOT_A_FILE
+    | SEARCHES
     | {"invalid_pattern": "the pattern does not compile; the message points at the spot"},
 )
 
@@ -461,7 +255,7 @@ EDIT_FILE = Tool(
     routing=Routing.OPTIONAL,
     needs=Needs.CHECKOUT,
     function=_edit_file,
-    reasons=_PATHS | _NOT_A_FILE | _WRITES | _EDITS,
+    reasons=PATHS | NOT_A_FILE | WRITES | EDITS,
 )
 
 WRITE_FILE = Tool(
@@ -478,7 +272,7 @@ WRITE_FILE = Tool(
     routing=Routing.OPTIONAL,
     needs=Needs.CHECKOUT,
     function=_write_file,
-    reasons=_PATHS | {key: text for key, text in _NOT_A_FILE.items() if key != "binary"} | _WRITES,
+    reasons=PATHS | {key: text for key, text in NOT_A_FILE.items() if key != "binary"} | WRITES,
 )
 
 APPLY_PATCH = Tool(
@@ -496,10 +290,10 @@ APPLY_PATCH = Tool(
     routing=Routing.OPTIONAL,
     needs=Needs.CHECKOUT,
     function=_apply_patch,
-    reasons=_PATHS
-    | _NOT_A_FILE
-    | _WRITES
-    | _EDITS
+    reasons=PATHS
+    | NOT_A_FILE
+    | WRITES
+    | EDITS
     | {
         "missing_field": "an operation lacks a field that its type needs",
         "unexpected_field": "an operation has a field that its type does not have",
