@@ -5,7 +5,7 @@ import sys
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from exeora_ws.database import Database
@@ -27,6 +27,7 @@ from exeora_ws.settings import Places, find_places, load_settings
 from exeora_ws.tools.call import Calls
 from exeora_ws.tools.catalog import CATALOG
 from exeora_ws.tools.gate import CallGate
+from exeora_ws.tools.news import CatalogNews
 from exeora_ws.tools.services import Services
 from exeora_ws.workspaces.inventory import Inventory
 from exeora_ws.workspaces.registry import REGISTRY_MIGRATIONS, Registry
@@ -53,6 +54,8 @@ class App:
     calls: Calls
     session_closers: tuple[Callable[[str], object], ...] = ()
     """End what lives as long as a conversation: its processes, its snapshots."""
+    news: CatalogNews = field(default_factory=CatalogNews)
+    """Told by whoever changes what is on offer: a policy file, an upstream server."""
 
     def close_session(self, session: str) -> None:
         """End what a conversation has started. Every server calls it once for each session."""

@@ -80,7 +80,6 @@ class Conversation:
         self._wire_bytes = wire_bytes
         self._workers = Workers(calls)
         self._notices = Notices()
-        self._in_flight = 0
         self.server = self._make_server()
 
     def _make_server(self) -> "Server[Any]":
@@ -97,7 +96,7 @@ class Conversation:
             on_subscriptions_listen=self._notices.listen,
         )
         server.add_notification_handler("notifications/initialized", mcp.NotificationParams, self._join)
-        server.middleware[:] = [_guard, self._count, self._introduce, _deliver]
+        server.middleware[:] = [_guard, self._introduce, _deliver]
         return server
 
     async def stop(self) -> None:
@@ -106,16 +105,9 @@ class Conversation:
         await self._workers.stop()
 
     @property
-    def busy(self) -> bool:
-        """Whether requests are in flight."""
-        return self._in_flight > 0
-
-    async def settle(self, seconds: float) -> None:
-        """Wait until no request is in flight, at most so long, and until their answers are on the way."""
-        with anyio.move_on_after(seconds):
-            while self.busy:  # noqa: ASYNC110 - at the end of a server only; an event would be kept up to date always
-                await anyio.sleep(0.01)
-        await anyio.sleep(0.02)
+    def all_ended(self) -> bool:
+        """Whether no thread is in a call any more."""
+        return self._workers.all_ended
 
     async def announce(self) -> None:
         """Send what `notify_tools_changed` asks for, until cancelled; the transport runs this beside its own loop."""
@@ -127,15 +119,6 @@ class Conversation:
 
     async def _join(self, ctx: Context, _params: mcp.NotificationParams) -> None:
         self._notices.join(ctx.session, connection_of(ctx).exit_stack)
-
-    async def _count(self, ctx: Context, call_next: CallNext) -> HandlerResult:
-        if ctx.request_id is None or ctx.method == "subscriptions/listen":
-            return await call_next(ctx)
-        self._in_flight += 1
-        try:
-            return await call_next(ctx)
-        finally:
-            self._in_flight -= 1
 
     async def _introduce(self, ctx: Context, call_next: CallNext) -> HandlerResult:
         """Put the instructions for this connection's scope into the handshake of either era."""
