@@ -13,7 +13,7 @@ from typing import Any
 import platformdirs
 
 from exeora_ws.errors import InvalidArguments, ToolFailed
-from exeora_ws.limits import TRASH_MEGABYTES
+from exeora_ws.limits import TOOL_NAME_CHARACTERS, TRASH_MEGABYTES
 from exeora_ws.storage import make_private_folder, replace_file
 
 APP = "exeora"
@@ -117,6 +117,14 @@ class Settings:
         trash = self.document.get("trash", {})
         chosen = trash.get("megabytes") if isinstance(trash, dict) else None
         return (chosen if isinstance(chosen, int) and chosen > 0 else TRASH_MEGABYTES) * 1_000_000
+
+    @property
+    def name_budget(self) -> int:
+        """Longest published name of an upstream tool, in characters."""
+        mcp = self.document.get("mcp", {})
+        budget = mcp.get("nameBudget") if isinstance(mcp, dict) else None
+        good = isinstance(budget, int) and not isinstance(budget, bool) and budget > 0
+        return budget if good else TOOL_NAME_CHARACTERS
 
     @property
     def tools_may_edit_policy(self) -> bool:

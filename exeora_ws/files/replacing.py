@@ -52,7 +52,7 @@ def replace_text(data: bytes, replacement: Replacement, shown: str) -> Replaced:
         InvalidArguments: `empty_old_text`, `nothing_to_change`, `not_unicode`.
         ToolFailed: `no_match`, `ambiguous_match`.
     """
-    old, new = _encode(replacement.old, "old"), _encode(replacement.new, "new")
+    old, new = encode_side(replacement.old, "old"), encode_side(replacement.new, "new")
     if not old:
         raise InvalidArguments("the old text is empty, so it names no place in the file", reason="empty_old_text")
     if old == new:
@@ -60,13 +60,14 @@ def replace_text(data: bytes, replacement: Replacement, shown: str) -> Replaced:
     within = _find_within(data, replacement)
     spans, loose = _find_spans(data, old, replacement, within)
     if not spans:
-        raise _explain_miss(data, old, new, shown)
+        raise explain_miss(data, old, new, shown)
     if len(spans) > 1 and not replacement.every:
         raise _explain_ambiguity(data, spans, shown)
     return _splice(data, spans, old, new, loose=loose)
 
 
-def _encode(text: str, which: str) -> bytes:
+def encode_side(text: str, which: str) -> bytes:
+    """Encode one side of a replacement. Raises `InvalidArguments`, `not_unicode`, for half a surrogate pair."""
     try:
         return text.encode()
     except UnicodeEncodeError:
@@ -113,7 +114,8 @@ def _explain_ambiguity(data: bytes, spans: list[Span], shown: str) -> ToolFailed
     )
 
 
-def _explain_miss(data: bytes, old: bytes, new: bytes, shown: str) -> ToolFailed:
+def explain_miss(data: bytes, old: bytes, new: bytes, shown: str) -> ToolFailed:
+    """Make the answer to a text that does not stand in the file: what is nearest, and whether `new` is there."""
     facts: dict[str, object] = {}
     message = f"{shown}: the old text does not stand there"
     hint = "read the file again and copy the text from it"

@@ -90,6 +90,11 @@ class Spot(Held):
         """Whether a folder is there."""
         return self.stat is not None and modes.S_ISDIR(self.stat.st_mode)
 
+    @property
+    def is_link(self) -> bool:
+        """Whether a symbolic link is there."""
+        return self.stat is not None and modes.S_ISLNK(self.stat.st_mode)
+
     def require_there(self) -> os.stat_result:
         """Give its `lstat`.
 

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
+from exeora_ws.cancellation import Cancellation
 from exeora_ws.errors import ToolFailed
 from exeora_ws.git import admin
 from exeora_ws.git.command import Git, Output, decode
@@ -22,12 +23,12 @@ _HALF_WRITTEN = re.compile(rb"failed to read .*(commondir|gitdir|HEAD)")
 _PAUSES = (0.01, 0.03, 0.1, 0.3, 0.0)
 
 
-def populate(engine: Engine, git: Git, addition: Addition) -> None:
+def populate(engine: Engine, git: Git, addition: Addition, cancellation: Cancellation | None) -> None:
     """Have `git worktree add` do it; `git` runs at the source checkout, whose sparse cone it takes over."""
     with ExitStack() as undo:
         commitish = prepare(engine, addition, undo)
         detach = [] if addition.branch or addition.new_branch else ["--detach"]
-        output = _add(git, *detach, "--", str(addition.path), commitish)
+        output = _add(git, cancellation, *detach, "--", str(addition.path), commitish)
         if output.code != 0:
             raise _explain(output, git, addition)
         if addition.source is None:
@@ -35,13 +36,13 @@ def populate(engine: Engine, git: Git, addition: Addition) -> None:
         undo.pop_all()
 
 
-def _add(git: Git, *arguments: str) -> Output:
+def _add(git: Git, cancellation: Cancellation | None, *arguments: str) -> Output:
     """Run `git worktree add`. The branch is there already, so git neither guesses one nor sets an upstream.
 
     Git trips over a record that another git is writing at that moment, before it has made anything itself.
     """
     for pause in _PAUSES:
-        output = git.populate(*_WORKERS, "worktree", "add", *arguments)
+        output = git.populate(*_WORKERS, "worktree", "add", *arguments, cancellation=cancellation)
         if output.code == 0 or not _HALF_WRITTEN.search(output.err):
             break
         time.sleep(pause)

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import psutil
 import pytest
-from exeora_ws.errors import ToolFailed
+from exeora_ws.cancellation import Cancellation
+from exeora_ws.errors import Cancelled, ToolFailed
 from exeora_ws.git import command
 from exeora_ws.git.port import Addition
 
@@ -160,6 +161,30 @@ def test_an_interrupt(attempt, top, tmp_path, trace):
     assert not is_alive(int((tmp_path / "home" / "pid").read_text()))
 
 
+def test_the_call_is_taken_back(attempt, top, tmp_path, trace, monkeypatch):
+    monkeypatch.setattr(command, "KILL_GRACE_MS", 200)
+    pid = tmp_path / "home" / "pid"
+    hook = write_hook(top, f"echo $$ > {pid}; trap '' TERM; sleep 300\n")
+    before = trace(top), look(tmp_path)
+    cancellation = Cancellation()
+
+    def cancel() -> None:
+        while not pid.exists() or not pid.read_text():
+            time.sleep(0.01)
+        cancellation.cancel()
+
+    threading.Thread(target=cancel).start()
+    with pytest.raises(Cancelled):
+        attempt.repository.add_worktree(attempt.addition, cancellation)
+    assert (trace(top), look(tmp_path)) == before
+    assert not is_alive(int(pid.read_text()))
+    hook.unlink()
+    with pytest.raises(Cancelled):
+        attempt.repository.add_worktree(attempt.addition, cancellation)
+    assert (trace(top), look(tmp_path)) == before
+    attempt.succeed()
+
+
 def test_the_commit_lacks_an_object(attempt, top):
     blob = git(top, "rev-parse", "HEAD:README.md")
     (top / ".git" / "objects" / blob[:2] / blob[2:]).unlink()
@@ -234,5 +259,7 @@ def test_when_exeora_is_killed_git_and_its_hook_die_too(top, tmp_path):
     running = [psutil.Process(int(pid)) for pid in pids.read_text().split()]
     process.kill()
     process.wait()
-    _, alive = psutil.wait_procs(running, timeout=3)
-    assert not [p for p in alive if p.status() != psutil.STATUS_ZOMBIE]
+    deadline = time.monotonic() + 3
+    while any(is_alive(p.pid) for p in running) and time.monotonic() < deadline:
+        time.sleep(0.005)
+    assert not any(is_alive(p.pid) for p in running)
