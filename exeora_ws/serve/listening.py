@@ -31,6 +31,9 @@ def listen(host: str, port: int) -> Iterator[socket.socket]:
             hint="exeora status shows running servers; --port takes another port",
         ) from error
     with listener:
+        # Accepted sockets inherit it. asyncio would not set it here: it asks for a protocol number that this socket has
+        # not got, and an answer in two writes would wait 40 ms for the client's acknowledgement of the first.
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         yield listener
 
 

@@ -167,6 +167,11 @@ MANUAL = Manual(
 )
 
 
+def command_line(*arguments):
+    """How this program is started."""
+    return [sys.executable, __file__, *arguments]
+
+
 def open_fixture():
     """The app with the fixtures in its catalog, and a record of the sessions that were closed."""
     app = open_app()
