@@ -29,8 +29,10 @@ from exeora_ws.tools.catalog import CATALOG
 from exeora_ws.tools.gate import CallGate
 from exeora_ws.tools.news import CatalogNews
 from exeora_ws.tools.services import Services
+from exeora_ws.tools.setup_commands import make_line_runner
 from exeora_ws.workspaces.inventory import Inventory
 from exeora_ws.workspaces.registry import REGISTRY_MIGRATIONS, Registry
+from exeora_ws.workspaces.setup import Setup
 from exeora_ws.workspaces.sweeper import MODULE as SWEEPER
 from exeora_ws.workspaces.upkeep import Upkeep
 
@@ -80,12 +82,14 @@ def open_app(places: Places | None = None) -> App:
     def stop_processes(workspace: WorkspaceId) -> Sequence[str]:
         return [live.command for live in stop_workspace_everywhere(database, workspace)]
 
+    registry = Registry(database, where)
     inventory = Inventory(
-        Registry(database, where),
+        registry,
         where,
         lambda: load_settings(where).managed_root(where),
         stop_processes,
-        lambda: start_in_background(SWEEPER, where),
+        free_disk=lambda: start_in_background(SWEEPER, where),
+        setup=Setup(registry, make_line_runner(supervisor)),
     )
     upkeep = Upkeep(inventory, lambda: load_settings(where).trash_bytes)
     services = Services(
