@@ -48,6 +48,16 @@ class Places:
         return self.data / "locks"
 
     @property
+    def snapshots(self) -> Path:
+        """What files held before a session first wrote them."""
+        return self.data / "snapshots"
+
+    @property
+    def patches(self) -> Path:
+        """Journals of patches under way."""
+        return self.data / "patches"
+
+    @property
     def log(self) -> Path:
         """Where a bug leaves its traceback."""
         return self.data / "exeora.log"

@@ -5,17 +5,19 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
+from exeora_ws.cancellation import Cancellation
 from exeora_ws.errors import ToolFailed
-from exeora_ws.git import admin, refnames
+from exeora_ws.git import admin, gitfiles, refnames, remotes, snapshots
 from exeora_ws.git.command import Git, decode
 from exeora_ws.git.links import read_checkout
 from exeora_ws.git.listing import RawHead, find_holder, list_worktrees, read_head_file
 from exeora_ws.git.messages import describe_failure, translated_os_errors
-from exeora_ws.git.port import Addition, BranchDeletion, Checkout, Head, Status, Worktree
+from exeora_ws.git.port import Addition, BranchDeletion, Checkout, Head, RemoteBranch, Snapshot, Status, Worktree
 
 SAFE_REFS = ("refs/heads/", "refs/remotes/", "refs/tags/")
 """What keeps a commit from being lost, and is not moved by an ordinary command."""
-HOLDERS = "refs/exeora/removed/"
+OURS = "refs/exeora/"
+HOLDERS = OURS + "removed/"
 """Where the references of removed workspaces are, which keep what can be brought back from garbage collection."""
 
 
@@ -80,7 +82,7 @@ class Engine(ABC):
         """Give the state of the checkout."""
 
     @abstractmethod
-    def add_worktree(self, addition: Addition) -> None:
+    def add_worktree(self, addition: Addition, cancellation: Cancellation | None = None) -> None:
         """Add a worktree, all or nothing."""
 
     @abstractmethod
@@ -121,13 +123,13 @@ class Engine(ABC):
 
     # What follows from that.
 
-    def read_head(self, git_dir: Path) -> RawHead:
+    def read_head(self, git_dir: str) -> RawHead:
         """Read HEAD of the worktree with this Git folder."""
         return read_head_file(git_dir)
 
     def head(self) -> Head:
         """HEAD of the checkout it was opened at."""
-        raw = self.read_head(self._place.git_dir)
+        raw = self.read_head(str(self._place.git_dir))
         if raw.ref is None:
             return Head(None, raw.commit)
         return Head(refnames.short_branch(raw.ref), self.resolve_refs([raw.ref]).get(raw.ref))
@@ -195,14 +197,22 @@ class Engine(ABC):
     def revive_admin(self, saved: Path, folder: Path) -> Worktree:
         """Make an admin entry for `folder` from a saved one."""
         with translated_os_errors("bringing the worktree's record back"):
-            if admin.find_entries_for(self.common_dir, folder) or os.path.isdir(folder / ".git"):
+            if admin.find_entries_for(self.common_dir, folder) or self._is_anothers(folder):
                 raise ToolFailed("there is a worktree in that folder already", reason="worktree_present")
             self._refuse_revival(saved)
             name = admin.revive(self.common_dir, saved, folder)
         return next(w for w in self.list_worktrees() if w.admin == name)
 
+    def _is_anothers(self, folder: Path) -> bool:
+        """Whether the folder is a repository of its own, or a checkout of another one."""
+        dot_git = f"{folder}/.git"
+        link = gitfiles.read_git_link(dot_git)
+        if link is None or not gitfiles.is_git_dir(link):
+            return os.path.isdir(dot_git)
+        return os.path.realpath(gitfiles.read_common_dir(link)) != str(self.common_dir)
+
     def _refuse_revival(self, saved: Path) -> None:
-        branch = refnames.short_branch(read_head_file(saved).ref)
+        branch = refnames.short_branch(read_head_file(str(saved)).ref)
         if branch is not None:
             if self.find_branch(branch) is None:
                 raise ToolFailed(f"branch {branch!r} is gone", reason="branch_missing", data={"branch": branch})
@@ -257,6 +267,61 @@ class Engine(ABC):
     def release_objects(self, label: str) -> None:
         """Let go of what was kept under this label."""
         self.drop_holder(_require_holder(label))
+
+    def list_remotes(self) -> Sequence[tuple[str, str]]:
+        """List the remotes."""
+        return remotes.list_remotes(self.require_git())
+
+    def find_remote_branch(self, text: str) -> RemoteBranch | None:
+        """Find what `REMOTE/BRANCH` names."""
+        commit = self.resolve_refs([remotes.REMOTES + text]).get(remotes.REMOTES + text)
+        if commit is None:
+            return None
+        # The longest remote's name wins: both `a` and `a/b` may be one.
+        names = sorted((name for name, _ in self.list_remotes() if text.startswith(name + "/")), key=len)
+        return RemoteBranch(names[-1], text.removeprefix(names[-1] + "/"), commit) if names else None
+
+    def find_tracked(self, branch: str) -> RemoteBranch | None:
+        """Find a local branch's upstream on a remote."""
+        settings = dict(self.read_branch_settings(branch))
+        remote, theirs = settings.get("remote"), refnames.short_branch(settings.get("merge"))
+        if remote in (None, ".") or theirs is None:
+            return None
+        commit = self.find_upstream(branch)
+        return None if commit is None else RemoteBranch(str(remote), theirs, commit)
+
+    def fetch(self, remote: str, refspec: str | None = None) -> None:
+        """Fetch from a remote."""
+        remotes.fetch(self.require_git(), remote, refspec)
+
+    def find_on_remote(self, remote: str, ref: str) -> str | None:
+        """Ask a remote where a reference is."""
+        return remotes.find_on_remote(self.require_git(), remote, ref)
+
+    def drop_ref(self, ref: str) -> None:
+        """Delete a reference of ours."""
+        if not ref.startswith(OURS):
+            raise ToolFailed("that reference is not ours", reason="invalid_argument")
+        self.drop_holder(ref)
+
+    def take_snapshot(self, ref: str) -> Snapshot:
+        """Take the uncommitted changes of this checkout."""
+        return snapshots.take(self.require_git(), self._place.git_dir, ref)
+
+    def apply_snapshot(self, snapshot: Snapshot) -> None:
+        """Bring the changes into this checkout."""
+        snapshots.apply(self.require_git(), snapshot)
+
+    def has_changes_of(self, snapshot: Snapshot, ref: str) -> bool:
+        """Whether this checkout holds exactly these changes."""
+        return snapshots.are_equal(self.require_git(), snapshot, self.take_snapshot(ref))
+
+    def discard_changes(self, snapshot: Snapshot) -> None:
+        """Take the snapshot's changes out of this checkout."""
+        if self._place.top is None:
+            raise ToolFailed("this is a bare Git folder, without files", reason="bare")
+        with translated_os_errors("clearing the source"):
+            snapshots.discard(self.require_git(), self._place.top, snapshot)
 
     def delete_branch(self, name: str, expected: str, *, force: bool = False) -> BranchDeletion:
         """Delete a local branch as `git branch -d` does, only while it still points at `expected`."""

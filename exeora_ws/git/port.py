@@ -10,6 +10,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Protocol
 
+from exeora_ws.cancellation import Cancellation
+
 
 @dataclass(frozen=True, slots=True)
 class Checkout:
@@ -130,6 +132,31 @@ class BranchDeletion:
     message: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class RemoteBranch:
+    """A branch of a remote as last fetched."""
+
+    remote: str
+    branch: str
+    commit: str
+
+    @property
+    def short(self) -> str:
+        """As people write it: `origin/x`."""
+        return f"{self.remote}/{self.branch}"
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The uncommitted changes of a checkout as a commit of the shape of a stash, and the trees it is made of."""
+
+    commit: str
+    head: str
+    index: str
+    files: str
+    untracked: str | None
+
+
 class Repository(Protocol):
     """One repository, opened at one checkout (or at its bare Git folder).
 
@@ -196,14 +223,20 @@ class Repository(Protocol):
         """State of the checkout it was opened at, as `git status` has it."""
         ...
 
-    def add_worktree(self, addition: Addition) -> None:
+    def add_worktree(self, addition: Addition, cancellation: Cancellation | None = None) -> None:
         """Add a worktree as `git worktree add` does: filters, encodings, hooks, sparse cone; no upstream is set.
 
-        The caller holds the repository's lock and has checked branch and target. All or nothing: when it fails, the
-        folder, the admin entry and a new branch are gone again.
+        The caller holds the repository's lock. All or nothing: when it fails, or is cancelled, interrupted or out of
+        time, the folder, the admin entry and a new branch are gone again. A record of a worktree in this folder that
+        was deleted by hand is replaced.
 
         Raises:
-            ToolFailed: reason `git_failed` with Git's own first line, `unsupported` with what is missing, `disk_full`.
+            ToolFailed: reason `target_not_empty`, `worktree_present`, `locked`; `invalid_branch`, `branch_exists`,
+                `branch_conflict`, `branch_missing`, `branch_moved`, `branch_checked_out`; `unknown_commit`;
+                `hook_failed` with the post-checkout hook's last line, `filter_failed`, `remote_unreachable`,
+                `disk_full`, `permission_denied`, `timeout`; `unsupported` with what is missing; `git_failed` with
+                Git's own first complaint.
+            Cancelled: the call was taken back.
         """
         ...
 
@@ -290,4 +323,51 @@ class Repository(Protocol):
 
         Raises `ToolFailed` with reason `unsupported` when submodules in it would be lost.
         """
+        ...
+
+    def list_remotes(self) -> Sequence[tuple[str, str]]:
+        """The remotes as (name, address), by name; the address is as configured."""
+        ...
+
+    def find_remote_branch(self, text: str) -> RemoteBranch | None:
+        """The branch that `REMOTE/BRANCH` names among what was fetched; None when there is none."""
+        ...
+
+    def find_tracked(self, branch: str) -> RemoteBranch | None:
+        """The remote branch that a local branch has as upstream, if it was ever fetched."""
+        ...
+
+    def fetch(self, remote: str, refspec: str | None = None) -> None:
+        """Fetch from a remote within a short limit, asking nobody for anything; one refspec, or what is configured.
+
+        Raises `ToolFailed` with reason `remote_unreachable`, `unknown_ref` or `timeout`.
+        """
+        ...
+
+    def find_on_remote(self, remote: str, ref: str) -> str | None:
+        """Ask a remote where a full reference is, fetching nothing; raises as `fetch` does."""
+        ...
+
+    def drop_ref(self, ref: str) -> None:
+        """Delete a reference below `refs/exeora/`; no error when there is none."""
+        ...
+
+    def take_snapshot(self, ref: str) -> Snapshot:
+        """Take the uncommitted changes of this checkout (staged, unstaged, untracked) as a commit kept under `ref`.
+
+        Nothing in the checkout changes. Raises `ToolFailed` with reason `nested_repository` when an untracked folder
+        is a repository of its own.
+        """
+        ...
+
+    def apply_snapshot(self, snapshot: Snapshot) -> None:
+        """Bring the changes into this checkout, which is clean and at the snapshot's HEAD, staged ones as staged."""
+        ...
+
+    def has_changes_of(self, snapshot: Snapshot, ref: str) -> bool:
+        """Whether this checkout holds exactly these changes, and perhaps further untracked files. Uses `ref`."""
+        ...
+
+    def discard_changes(self, snapshot: Snapshot) -> None:
+        """Take the snapshot's changes out of this checkout: `git reset --hard`, and its untracked files deleted."""
         ...

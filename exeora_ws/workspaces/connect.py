@@ -3,13 +3,14 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from exeora_ws.errors import InvalidArguments, ToolFailed
+from exeora_ws.errors import ExeoraError, InvalidArguments, ToolFailed
 from exeora_ws.git import links
 from exeora_ws.git.opening import open_repository
 from exeora_ws.git.port import Worktree
 from exeora_ws.names import Slug, derive_distinct_slug, derive_slug, new_workspace_id, parse_slug
 from exeora_ws.workspaces import resolve
 from exeora_ws.workspaces.place import Place, Project, Workspace
+from exeora_ws.workspaces.ports import release_ports
 from exeora_ws.workspaces.registry import Registry, delete_workspace, insert_workspace
 
 
@@ -29,6 +30,23 @@ class Listed:
 
     worktree: Worktree
     connected: Slug | None
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """A worktree that could not be connected, and why."""
+
+    path: Path
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Adoption:
+    """What adopting came to."""
+
+    connected: list[Workspace]
+    skipped: list[Skipped]
 
 
 def list_worktrees(registry: Registry, project: Project) -> list[Listed]:
@@ -82,6 +100,24 @@ def attach_workspace(registry: Registry, project: Project, candidate: Candidate)
     return workspace
 
 
+def adopt_worktrees(registry: Registry, project: Project) -> Adoption:
+    """Connect every worktree of the repository that is not connected: made by git, by an agent, by an editor.
+
+    What cannot be connected is left as it is, with the reason.
+    """
+    connected: list[Workspace] = []
+    skipped: list[Skipped] = []
+    for entry in list_worktrees(registry, project):
+        if entry.worktree.main or entry.connected is not None:
+            continue
+        path = entry.worktree.path
+        try:
+            connected.append(attach_workspace(registry, project, Candidate(str(path), None, None, None)))
+        except ExeoraError as error:
+            skipped.append(Skipped(path, error.reason or "failed", error.message))
+    return Adoption(connected, skipped)
+
+
 def detach_workspace(registry: Registry, place: Place) -> None:
     """Disconnect a workspace.
 
@@ -92,6 +128,7 @@ def detach_workspace(registry: Registry, place: Place) -> None:
         raise ToolFailed("main is the project itself and cannot be detached", reason="is_main")
     with registry.change() as connection:
         delete_workspace(connection, place.workspace, "detached")
+        release_ports(connection, place.workspace.id)
 
 
 def _find_worktree(registry: Registry, project: Project, candidate: Candidate) -> Worktree:

@@ -7,7 +7,7 @@ here or by a kill, `undo_creation` takes back from the operation's facts.
 
 import os
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,16 +33,26 @@ from exeora_ws.workspaces.registry import (
     record_state,
 )
 
+Fill = Callable[[Workspace], None]
+"""Does more to a new worktree before it is registered; what it raises takes everything back."""
+
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What the caller asks for (the tool's arguments)."""
+    """What the caller asks for (the tool's arguments, and what `variants.py` makes of more)."""
 
-    branch: str
+    branch: str | None
+    """None for a workspace on no branch; it needs a slug or a name then, and a start."""
     base: str | None
     reuse: bool
     name: str | None
     slug: str | None
+    start: Base | None = None
+    """Where it starts, when that was settled already; else `base` is looked up."""
+    upstream: tuple[str, str] | None = None
+    """Remote and branch that a new branch gets as upstream; none otherwise."""
+    dry_run: bool = False
+    """Settle and check everything, and do nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,10 +83,17 @@ class _Settled:
     base: Base
     new: bool
     target: folders.Target
+    upstream: tuple[str, str] | None
 
 
 def create_workspace(
-    registry: Registry, managed_root: Path, source: Place, wanted: Wanted, cancellation: Cancellation
+    registry: Registry,
+    managed_root: Path,
+    source: Place,
+    wanted: Wanted,
+    cancellation: Cancellation,
+    *,
+    fill: Fill | None = None,
 ) -> Creation:
     """Create and register a workspace. The caller holds the repository's lock and has recovered what was unfinished.
 
@@ -86,6 +103,7 @@ def create_workspace(
         source: the checkout to start from.
         wanted: what is asked for.
         cancellation: taken back before Git starts, nothing happens; later, it is all undone.
+        fill: what else belongs to it.
 
     Raises:
         InvalidArguments: `invalid_branch`, `invalid_slug`, `reserved_slug`, `slug_taken`, `conflicting_fields`.
@@ -101,13 +119,15 @@ def create_workspace(
         return present
     settled = _settle(registry, repository, managed_root, source, wanted)
     cancellation.raise_if_cancelled()
-    return _carry_out(registry, repository, source, settled, cancellation)
+    if wanted.dry_run:
+        return Creation(settled.workspace, settled.base, created=False)
+    return _carry_out(registry, repository, source, settled, cancellation, fill=fill)
 
 
 def _check_arguments(repository: Repository, wanted: Wanted) -> None:
     if wanted.reuse and wanted.base is not None:
         raise InvalidArguments("from: cannot be used with reuseExistingBranch", reason="conflicting_fields")
-    if not repository.is_branch_name(wanted.branch):
+    if wanted.branch is not None and not repository.is_branch_name(wanted.branch):
         raise InvalidArguments(f"branch: {wanted.branch!r} is not a valid branch name", reason="invalid_branch")
     if wanted.slug is not None:
         parse_slug(wanted.slug)
@@ -115,6 +135,8 @@ def _check_arguments(repository: Repository, wanted: Wanted) -> None:
 
 def _find_present(registry: Registry, repository: Repository, project: Project, wanted: Wanted) -> Creation | None:
     """Give the workspace that the same call made before: same branch, and no other slug asked for."""
+    if wanted.branch is None:
+        return None
     for workspace in _on_branch(registry, project, wanted.branch):
         if workspace.main or (wanted.slug is not None and wanted.slug != workspace.slug):
             continue
@@ -139,7 +161,8 @@ def _on_branch(registry: Registry, project: Project, branch: str) -> list[Worksp
 
 def _settle(registry: Registry, repository: Repository, managed_root: Path, source: Place, wanted: Wanted) -> _Settled:
     worktrees = repository.list_worktrees()
-    _refuse_held_branch(registry, source.project, worktrees, wanted.branch)
+    if wanted.branch is not None:
+        _refuse_held_branch(registry, source.project, worktrees, wanted.branch)
     base, new = _settle_base(repository, source, wanted)
     slug = _settle_slug(registry, source.project, wanted)
     target = folders.settle_target(registry, managed_root, source.project, slug)
@@ -147,13 +170,13 @@ def _settle(registry: Registry, repository: Repository, managed_root: Path, sour
         id=new_workspace_id(),
         project_id=source.project.id,
         slug=slug,
-        name=wanted.name or wanted.branch,
+        name=wanted.name or wanted.branch or slug,
         branch=wanted.branch,
         worktree=target.path,
         path=target.path / source.project.subdirectory,
         managed=True,
     )
-    return _Settled(workspace, base, new, target)
+    return _Settled(workspace, base, new, target, wanted.upstream)
 
 
 def _refuse_held_branch(registry: Registry, project: Project, worktrees: Sequence[Worktree], branch: str) -> None:
@@ -177,6 +200,8 @@ def _refuse_held_branch(registry: Registry, project: Project, worktrees: Sequenc
 
 
 def _settle_base(repository: Repository, source: Place, wanted: Wanted) -> tuple[Base, bool]:
+    if wanted.branch is None:
+        return wanted.start or _settle_start(repository, source, wanted.base), False
     present = repository.find_branch(wanted.branch)
     if wanted.reuse:
         if present is None:
@@ -193,7 +218,7 @@ def _settle_base(repository: Repository, source: Place, wanted: Wanted) -> tuple
             hint="pass reuseExistingBranch to use it (on the command line: --reuse)",
         )
     _refuse_conflicting_branch(repository, wanted.branch)
-    return _settle_start(repository, source, wanted.base), True
+    return wanted.start or _settle_start(repository, source, wanted.base), True
 
 
 def _refuse_conflicting_branch(repository: Repository, branch: str) -> None:
@@ -231,22 +256,35 @@ def _settle_slug(registry: Registry, project: Project, wanted: Wanted) -> Slug:
         if slug in taken:
             raise InvalidArguments(f"slug: {slug!r} is taken by another workspace", reason="slug_taken")
         return slug
-    slug = derive_slug(wanted.branch)
+    source = wanted.branch or wanted.name or ""
+    slug = derive_slug(source)
     if slug in taken:
-        slug = derive_distinct_slug(wanted.branch)
+        slug = derive_distinct_slug(source)
     if slug in taken:
         raise InvalidArguments(f"slug: {slug!r} is taken: pass another one", reason="slug_taken")
     return slug
 
 
 def _carry_out(
-    registry: Registry, repository: Repository, source: Place, settled: _Settled, cancellation: Cancellation
+    registry: Registry,
+    repository: Repository,
+    source: Place,
+    settled: _Settled,
+    cancellation: Cancellation,
+    *,
+    fill: Fill | None,
 ) -> Creation:
     operation = _write_down(registry, source.project, settled)
     try:
         folders.make_parents(settled.target)
         repository.add_worktree(_addition(source, settled))
         _require_subdirectory(source.project, settled.workspace)
+        if settled.new and settled.upstream is not None and settled.workspace.branch is not None:
+            remote, theirs = settled.upstream
+            settings = (("remote", remote), ("merge", "refs/heads/" + theirs))
+            repository.write_branch_settings(settled.workspace.branch, settings)
+        if fill is not None:
+            fill(settled.workspace)
         cancellation.raise_if_cancelled()
         with registry.change() as connection:
             insert_workspace(connection, settled.workspace, settled.base, "created")

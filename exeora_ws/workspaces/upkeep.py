@@ -5,11 +5,27 @@ Like `inventory.py`, each under the lock and the recovery that it needs.
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from exeora_ws.cancellation import Cancellation
-from exeora_ws.workspaces import locking, rename, restore, trash
+from exeora_ws.errors import InvalidArguments
+from exeora_ws.git.opening import open_repository
+from exeora_ws.workspaces import connect, locking, moving, rename, restore, trash, variants
+from exeora_ws.workspaces.create import Creation, Wanted, create_workspace
 from exeora_ws.workspaces.inventory import Inventory
 from exeora_ws.workspaces.place import Place, Project
+from exeora_ws.workspaces.setup import Prepared
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A creation, how far its base is behind its remote branch (`origin/main`, commits), and what was moved along."""
+
+    creation: Creation
+    behind: tuple[str, int] | None
+    moved: moving.Moved | None
+    prepared: Prepared
+    dry_run: bool
 
 
 class Upkeep:
@@ -66,3 +82,45 @@ class Upkeep:
         with self._inventory.working_on(place.project, cancellation):
             current = self._inventory.require_place(place.project, place.workspace.id)
             return rename.rename_workspace(self._registry, self._inventory.managed_root(), current, names)
+
+    def create(
+        self, source: Place, asked: variants.Asked, *, with_changes: bool = False, cancellation: Cancellation
+    ) -> Made:
+        """Create a workspace in one of the further ways; see `variants.settle` and `create.create_workspace`.
+
+        With changes, the source's uncommitted changes move along (`moving.py`); they start from its HEAD then.
+
+        Raises:
+            ToolFailed: what both say, and `conflicted`, `dirty_submodules`, `operation_in_progress`,
+                `nothing_to_move`, `nested_repository`, `changes_differ`.
+        """
+        if with_changes and (asked.base or asked.reuse or asked.detach or asked.dry_run):
+            raise InvalidArguments(
+                "with-changes: the new branch starts at the source's HEAD: no from, reuse, detach or dry-run",
+                reason="conflicting_fields",
+            )
+        with self._inventory.working_on(source.project, cancellation):
+            repository = open_repository(source.workspace.worktree)
+            wanted = variants.settle(repository, asked)
+            if with_changes and wanted.start is not None:
+                raise InvalidArguments("with-changes: only for a new local branch", reason="conflicting_fields")
+            move = moving.Move(source.workspace.worktree) if with_changes else None
+            try:
+                creation = self._create(source, wanted, move, cancellation)
+                moved = move.finish() if move is not None and creation.created else None
+            finally:
+                if move is not None:
+                    move.close()
+            behind = variants.count_behind(repository, creation.base)
+        ready = Prepared("none") if asked.dry_run else self._inventory.prepare(source.project, creation, cancellation)
+        return Made(creation, behind, moved, ready, asked.dry_run)
+
+    def _create(self, source: Place, wanted: Wanted, move: moving.Move | None, cancellation: Cancellation) -> Creation:
+        root = self._inventory.managed_root()
+        fill = None if move is None else lambda workspace: move.bring(workspace.worktree)
+        return create_workspace(self._registry, root, source, wanted, cancellation, fill=fill)
+
+    def adopt(self, project: Project, *, cancellation: Cancellation) -> connect.Adoption:
+        """Connect every worktree that is not connected yet; see `connect.adopt_worktrees`."""
+        with self._inventory.working_on(project, cancellation):
+            return connect.adopt_worktrees(self._registry, project)
