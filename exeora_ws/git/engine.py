@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from exeora_ws.errors import ToolFailed
-from exeora_ws.git import admin, refnames, remotes, snapshots
+from exeora_ws.git import admin, merged, refnames, remotes, snapshots
 from exeora_ws.git.command import Git, decode
 from exeora_ws.git.links import read_checkout
 from exeora_ws.git.listing import RawHead, find_holder, list_worktrees, read_head_file
@@ -313,6 +313,18 @@ class Engine(ABC):
             raise ToolFailed("this is a bare Git folder, without files", reason="bare")
         with translated_os_errors("clearing the source"):
             snapshots.discard(self.require_git(), self._place.top, snapshot)
+
+    def read_commit_time(self, commit: str) -> int:
+        """Ask when a commit was made."""
+        return int(self.require_git().read("show", "--no-patch", "--format=%ct", require_commit_id(commit)).text)
+
+    def find_merge_evidence(self, head: str, target: str) -> str | None:
+        """Say how everything in `head` is in `target` already."""
+        require_commit_id(head)
+        require_commit_id(target)
+        if head == target:
+            return "same_commit"
+        return "ancestor" if self.is_ancestor(head, target) else merged.find_evidence(self.require_git(), head, target)
 
     def delete_branch(self, name: str, expected: str, *, force: bool = False) -> BranchDeletion:
         """Delete a local branch as `git branch -d` does, only while it still points at `expected`."""

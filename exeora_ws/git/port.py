@@ -363,3 +363,16 @@ class Repository(Protocol):
     def discard_changes(self, snapshot: Snapshot) -> None:
         """Take the snapshot's changes out of this checkout: `git reset --hard`, and its untracked files deleted."""
         ...
+
+    def read_commit_time(self, commit: str) -> int:
+        """When a commit was made, in seconds since 1970."""
+        ...
+
+    def find_merge_evidence(self, head: str, target: str) -> str | None:
+        """Say how everything in `head` is in `target` already; None when it is not, or that cannot be told.
+
+        One of `same_commit`, `ancestor`, `no_difference` (the three-dot diff is empty), `same_tree`, `adds_nothing` (a
+        merge would change no file), `squashed` (one commit of the target has the patch of the whole branch). Asks
+        nobody and fetches nothing.
+        """
+        ...
