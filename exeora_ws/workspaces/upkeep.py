@@ -10,9 +10,11 @@ from dataclasses import dataclass, replace
 from exeora_ws.cancellation import Cancellation
 from exeora_ws.errors import InvalidArguments, ToolFailed
 from exeora_ws.git.opening import open_repository
+from exeora_ws.git.port import Difference
 from exeora_ws.workspaces import connect, locking, moving, overview, rename, restore, trash, variants
 from exeora_ws.workspaces.create import Creation, Wanted, create_workspace
 from exeora_ws.workspaces.inventory import Inventory
+from exeora_ws.workspaces.merge import Merging, load_difference, merge_workspace
 from exeora_ws.workspaces.place import Place, Project
 from exeora_ws.workspaces.prune import Verdict, Wish, judge_all
 from exeora_ws.workspaces.setup import Prepared
@@ -159,3 +161,16 @@ class Upkeep:
         """Connect every worktree that is not connected yet; see `connect.adopt_worktrees`."""
         with self._inventory.working_on(project, cancellation):
             return connect.adopt_worktrees(self._registry, project)
+
+    def merge(
+        self, place: Place, *, into: str | None, how: str, message: str | None, cancellation: Cancellation
+    ) -> Merging:
+        """Bring a workspace's branch into its base; see `merge.merge_workspace`."""
+        self._inventory.require_available(place, files=True)
+        with self._inventory.working_on(place.project, cancellation):
+            return merge_workspace(self._registry, place, into, how, message)
+
+    def load_difference(self, place: Place, against: str | None, *, stat: bool) -> tuple[str, Difference]:
+        """Give what a workspace has that its base had not; see `merge.load_difference`."""
+        self._inventory.require_available(place, files=True)
+        return load_difference(self._registry, place, against, stat=stat)
