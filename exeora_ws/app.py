@@ -6,12 +6,14 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from exeora_ws.database import Database
 from exeora_ws.environment import without_git_routing
 from exeora_ws.errors import ExeoraError
+from exeora_ws.files.patch import recover_patches
+from exeora_ws.files.snapshots import Snapshots
 from exeora_ws.names import WorkspaceId
 from exeora_ws.policy.approvals import APPROVAL_MIGRATIONS, Approvals
 from exeora_ws.policy.attendance import Attendance
@@ -19,6 +21,7 @@ from exeora_ws.policy.audit import AUDIT_MIGRATIONS, Audit
 from exeora_ws.policy.gate import Gate
 from exeora_ws.policy.signing import Signer
 from exeora_ws.policy.sources import PolicyBook
+from exeora_ws.processes.piped import spawn_piped
 from exeora_ws.processes.records import (
     PROCESS_MIGRATIONS,
     Records,
@@ -31,6 +34,7 @@ from exeora_ws.settings import Places, find_places, load_settings
 from exeora_ws.tools.call import Calls
 from exeora_ws.tools.catalog import CATALOG
 from exeora_ws.tools.gate import CallGate
+from exeora_ws.tools.news import CatalogNews
 from exeora_ws.tools.services import Services
 from exeora_ws.tools.setup_commands import make_line_runner
 from exeora_ws.workspaces.inventory import Inventory
@@ -59,6 +63,8 @@ class App:
     calls: Calls
     session_closers: tuple[Callable[[str], object], ...] = ()
     """End what lives as long as a conversation: its processes, its snapshots."""
+    news: CatalogNews = field(default_factory=CatalogNews)
+    """Told by whoever changes what is on offer: a policy file, an upstream server."""
 
     def close_session(self, session: str) -> None:
         """End what a conversation has started. Every server calls it once for each session."""
@@ -103,8 +109,11 @@ def open_app(places: Places | None = None) -> App:
         settings=lambda: load_settings(where),
         inventory=inventory,
         supervisor=supervisor,
+        snapshots=Snapshots(where.snapshots),
+        spawn=spawn_piped,
     )
     reap_leftovers(database)
+    recover_patches(where.patches, where.locks)
     inventory.recover()
     calls = Calls(CATALOG, services, _open_gate(where, database, services))
     return App(where, inventory, upkeep, services, calls, session_closers=(supervisor.close_session,))

@@ -13,7 +13,7 @@ from typing import Any
 import platformdirs
 
 from exeora_ws.errors import InvalidArguments, ToolFailed
-from exeora_ws.limits import TRASH_MEGABYTES
+from exeora_ws.limits import TOOL_NAME_CHARACTERS, TRASH_MEGABYTES
 from exeora_ws.storage import make_private_folder, replace_file
 
 APP = "exeora"
@@ -46,6 +46,16 @@ class Places:
     def locks(self) -> Path:
         """Lock files, never deleted."""
         return self.data / "locks"
+
+    @property
+    def snapshots(self) -> Path:
+        """What files held before a session first wrote them."""
+        return self.data / "snapshots"
+
+    @property
+    def patches(self) -> Path:
+        """Journals of patches under way."""
+        return self.data / "patches"
 
     @property
     def log(self) -> Path:
@@ -117,6 +127,13 @@ class Settings:
         trash = self.document.get("trash", {})
         chosen = trash.get("megabytes") if isinstance(trash, dict) else None
         return (chosen if isinstance(chosen, int) and chosen > 0 else TRASH_MEGABYTES) * 1_000_000
+
+    @property
+    def name_budget(self) -> int:
+        """Longest published name of an upstream tool, in characters."""
+        mcp = self.document.get("mcp", {})
+        budget = mcp.get("nameBudget") if isinstance(mcp, dict) else None
+        return budget if isinstance(budget, int) and budget > 1 else TOOL_NAME_CHARACTERS
 
     @property
     def tools_may_edit_policy(self) -> bool:

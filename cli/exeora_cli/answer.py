@@ -65,6 +65,14 @@ def narrate(lines: Iterable[str], *, hint: str | None = None) -> None:
     _write(sys.stderr, (text if hint is None else f"{text}hint: {show_text(hint)}\n").encode())
 
 
+def tell(line: str, *, json: bool) -> None:
+    """Say on stderr what was done beside what was asked; with `json` as a document of its own."""
+    if json:
+        _write(sys.stderr, render_document({"note": line}))
+    else:
+        narrate([line])
+
+
 def print_error(error: ExeoraError, *, json: bool) -> None:
     """Print an error on stderr: a line and a hint, or a JSON document."""
     if json:

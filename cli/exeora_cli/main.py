@@ -2,29 +2,31 @@
 
 import sys
 
+_INTERRUPTED = 130
+
 
 def main() -> int:
     """Run the command line of this process; gives its exit code."""
+    try:
+        return _answer(sys.argv[1:])
+    except KeyboardInterrupt:
+        return _INTERRUPTED
+
+
+def _answer(words: list[str]) -> int:
     from exeora_cli import fast
 
-    words = sys.argv[1:]
     try:
         code = fast.answer(words)
     except BrokenPipeError:
-        return _quiet_pipe()
-    except KeyboardInterrupt:
-        return 130
+        from exeora_cli.answer import quiet_pipe
+
+        return quiet_pipe()
     if code is not None:
         return code
     from exeora_cli.program import run
 
     return run(words)
-
-
-def _quiet_pipe() -> int:
-    from exeora_cli.answer import quiet_pipe
-
-    return quiet_pipe()
 
 
 if __name__ == "__main__":

@@ -108,7 +108,7 @@ class Session:
         if not self.app.inventory.is_in_repository(self.folder):
             raise explain_no_project()
         project, _new = self.app.inventory.register_project(self.folder, exact=False)
-        answer.narrate([f"registered this repository as project {project.slug!r}"])
+        answer.tell(f"registered this repository as project {project.slug!r}", json=self.options.json)
         return project
 
     def choose_workspace(self, project: "Project") -> str:
@@ -143,6 +143,16 @@ class Session:
         """
         if self.options.workspace is not None:
             raise InvalidArguments(f"-w: {command} takes no workspace", reason="no_workspace_taken")
+
+    def refuse_globals(self, command: str) -> None:
+        """See that neither project nor workspace is named where neither is looked at.
+
+        Raises:
+            InvalidArguments: one is.
+        """
+        self.refuse_workspace(command)
+        if self.options.project is not None:
+            raise InvalidArguments(f"--project: {command} takes no such option", reason="no_project_taken")
 
     def require_tool(self, name: str) -> "AnyTool":
         """A tool of the catalog.

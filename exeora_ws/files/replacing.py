@@ -7,6 +7,7 @@ from exeora_ws.files.endings import adopt_endings
 from exeora_ws.files.matching import (
     MOST_LISTED,
     Span,
+    count_lines,
     find_all_apart,
     find_line,
     find_line_span,
@@ -29,7 +30,7 @@ class Replacement:
     loose: bool = False
     """When nothing matches exactly, look for whole lines that differ in white space only."""
     first_line: int | None = None
-    """Look only from this line on (from 1) …"""
+    """Look only from this line on (from 1) …; with an empty `old`, the lines themselves are replaced."""
     last_line: int | None = None
     """… to this one, included; past the end means the last line."""
 
@@ -52,7 +53,9 @@ def replace_text(data: bytes, replacement: Replacement, shown: str) -> Replaced:
         InvalidArguments: `empty_old_text`, `nothing_to_change`, `not_unicode`.
         ToolFailed: `no_match`, `ambiguous_match`.
     """
-    old, new = _encode(replacement.old, "old"), _encode(replacement.new, "new")
+    old, new = encode_side(replacement.old, "old"), encode_side(replacement.new, "new")
+    if not old and replacement.first_line is not None:
+        return _replace_lines(data, _find_within(data, replacement), new)
     if not old:
         raise InvalidArguments("the old text is empty, so it names no place in the file", reason="empty_old_text")
     if old == new:
@@ -60,13 +63,14 @@ def replace_text(data: bytes, replacement: Replacement, shown: str) -> Replaced:
     within = _find_within(data, replacement)
     spans, loose = _find_spans(data, old, replacement, within)
     if not spans:
-        raise _explain_miss(data, old, new, shown)
+        raise explain_miss(data, old, new, shown)
     if len(spans) > 1 and not replacement.every:
         raise _explain_ambiguity(data, spans, shown)
     return _splice(data, spans, old, new, loose=loose)
 
 
-def _encode(text: str, which: str) -> bytes:
+def encode_side(text: str, which: str) -> bytes:
+    """Encode one side of a replacement. Raises `InvalidArguments`, `not_unicode`, for half a surrogate pair."""
     try:
         return text.encode()
     except UnicodeEncodeError:
@@ -76,10 +80,23 @@ def _encode(text: str, which: str) -> bytes:
 def _find_within(data: bytes, replacement: Replacement) -> Span:
     if replacement.first_line is None and replacement.last_line is None:
         return Span(0, len(data))
-    first, last = replacement.first_line or 1, replacement.last_line
-    if first < 1 or (last is not None and last < first):
-        raise InvalidArguments(f"lines {first} to {last} are no range", reason="invalid_range")
+    first = 1 if replacement.first_line is None else replacement.first_line
+    last = replacement.last_line
+    lines = count_lines(data)
+    if first < 1 or first > max(lines, 1) or (last is not None and last < first):
+        raise InvalidArguments(
+            f"lines {first} to {last or 'the end'} are no range of a file with {lines} lines",
+            reason="invalid_range",
+            data={"totalLines": lines},
+        )
     return find_line_span(data, first, data.count(b"\n") + 1 if last is None else last)
+
+
+def _replace_lines(data: bytes, span: Span, new: bytes) -> Replaced:
+    """Put other lines in the place of whole lines; the last of them ends as the last one there did."""
+    if new and data[span.start : span.end].endswith(b"\n") and not new.endswith(b"\n"):
+        new += b"\n"
+    return _splice(data, [span], data[span.start : span.end].replace(b"\r\n", b"\n"), new, loose=False)
 
 
 def _find_spans(data: bytes, old: bytes, replacement: Replacement, within: Span) -> tuple[list[Span], bool]:
@@ -113,7 +130,8 @@ def _explain_ambiguity(data: bytes, spans: list[Span], shown: str) -> ToolFailed
     )
 
 
-def _explain_miss(data: bytes, old: bytes, new: bytes, shown: str) -> ToolFailed:
+def explain_miss(data: bytes, old: bytes, new: bytes, shown: str) -> ToolFailed:
+    """Make the answer to a text that does not stand in the file: what is nearest, and whether `new` is there."""
     facts: dict[str, object] = {}
     message = f"{shown}: the old text does not stand there"
     hint = "read the file again and copy the text from it"

@@ -12,11 +12,12 @@ from contextlib import contextmanager, suppress
 
 from exeora_ws.errors import ToolFailed
 from exeora_ws.files.faults import translated
-from exeora_ws.files.root import Held, Spot
+from exeora_ws.files.spot import Held, Spot
 
 _DRAFT = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW
 _TMPFILE = getattr(os, "O_TMPFILE", 0)
 _NO_TMPFILE = (errno.EOPNOTSUPP, errno.EISDIR, errno.ENOENT, errno.EINVAL)
+_NO_HARD_LINK = (errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK)  # by the file system, or for a file of somebody else
 _XATTRS_LOST = (errno.ENOTSUP, errno.EPERM, errno.EACCES, errno.ENODATA, errno.ERANGE)
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -66,6 +67,35 @@ def remove_file(spot: Spot) -> None:
     require_unchanged(spot)
     with translated(spot.shown):
         os.unlink(spot.name, dir_fd=spot.descriptor)
+
+
+def move_entry(source: Spot, target: Spot, folder: int) -> None:
+    """Give a file or link another name, in an open folder: the very file, and never over something else.
+
+    Raises:
+        ToolFailed: `stale` when the target's name is taken.
+    """
+    require_unchanged(source)
+    with translated(target.shown):
+        try:
+            # For an instant the file has both names, so that what appears there meanwhile is not lost.
+            os.link(source.name, target.name, src_dir_fd=source.descriptor, dst_dir_fd=folder, follow_symlinks=False)
+        except FileExistsError:
+            raise _stale(target) from None
+        except OSError as error:
+            if error.errno not in _NO_HARD_LINK:
+                raise
+            _require_free(target, folder)
+            os.rename(source.name, target.name, src_dir_fd=source.descriptor, dst_dir_fd=folder)
+        else:
+            os.unlink(source.name, dir_fd=source.descriptor)
+
+
+def _require_free(spot: Spot, folder: int) -> None:
+    """Check that a name is free, where no system call checks and takes it in one."""
+    with suppress(FileNotFoundError):
+        os.stat(spot.name, dir_fd=folder, follow_symlinks=False)
+        raise _stale(spot) from None
 
 
 def require_unchanged(spot: Spot) -> None:
@@ -199,12 +229,9 @@ class _Draft(Held):
         except FileExistsError:
             raise _stale(spot) from None
         except OSError as error:
-            if not self._named or error.errno not in (errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK):
+            if not self._named or error.errno not in _NO_HARD_LINK:
                 raise
-            # No hard links on this file system: the check and the rename are two steps.
-            with suppress(FileNotFoundError):
-                os.stat(spot.name, dir_fd=self._folder, follow_symlinks=False)
-                raise _stale(spot) from None
+            _require_free(spot, self._folder)
             os.rename(self._name, spot.name, src_dir_fd=self._folder, dst_dir_fd=self._folder)
             self._named = False
 

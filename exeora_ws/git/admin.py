@@ -4,6 +4,7 @@ import os
 import secrets
 import shutil
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from exeora_ws.errors import ToolFailed
@@ -18,30 +19,57 @@ _SAVED_NAME = "exeora-name"
 _BEING_MADE = "exeora is making this worktree"
 
 
-def list_names(common_dir: Path) -> list[str]:
-    """List the admin folders that name a worktree, sorted. Left-overs without `gitdir` are nobody's, as for Git."""
-    names = _list_folders(common_dir)
-    return [name for name in names if gitfiles.read_path(f"{common_dir}/worktrees/{name}/gitdir")]
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One admin folder that names a worktree."""
+
+    name: str
+    folder: str
+    """The admin folder itself."""
+    files: frozenset[str]
+    """What lies in it."""
+    worktree: str
+    """The worktree's folder on record, real; there or not."""
 
 
-def _list_folders(common_dir: Path) -> list[str]:
+def list_folders(common_dir: Path) -> list[str]:
+    """List what lies under `worktrees/`, sorted: records, and what is left of some."""
     try:
         return sorted(os.listdir(common_dir / "worktrees"))
     except (FileNotFoundError, NotADirectoryError):
         return []
 
 
-def read_folder(common_dir: Path, name: str) -> str | None:
-    """Give the worktree folder an entry is for, real; None when the entry does not say."""
-    back = gitfiles.read_back_link(f"{common_dir}/worktrees/{name}")
+def load_entries(common_dir: Path) -> list[Entry]:
+    """Load the admin folders that name a worktree, by name. Left-overs without `gitdir` are nobody's, as for Git."""
+    found = (_load_entry(f"{common_dir}/worktrees/{name}", name) for name in list_folders(common_dir))
+    return [entry for entry in found if entry is not None]
+
+
+def _load_entry(folder: str, name: str) -> Entry | None:
+    back = gitfiles.read_back_link(folder)
     if back is None:
         return None
+    try:
+        files = frozenset(os.listdir(folder))
+    except FileNotFoundError:
+        return None
+    return Entry(name, folder, files, _worktree_of(back))
+
+
+def _worktree_of(back: str) -> str:
     return os.path.realpath(os.path.dirname(back) if os.path.basename(back) == ".git" else back)
 
 
-def read_lock(common_dir: Path, name: str) -> str | None:
-    """Give the reason a worktree is locked for, perhaps empty; None when it is not."""
-    path = f"{common_dir}/worktrees/{name}/locked"
+def read_folder(common_dir: Path, name: str) -> str | None:
+    """Give the worktree folder an entry is for, real; None when the entry does not say."""
+    back = gitfiles.read_back_link(f"{common_dir}/worktrees/{name}")
+    return None if back is None else _worktree_of(back)
+
+
+def read_lock(folder: str) -> str | None:
+    """Give the reason the worktree of this admin folder is locked for, perhaps empty; None when it is not."""
+    path = folder + "/locked"
     text = gitfiles.read_text(path)
     if text is None:
         return "" if os.path.lexists(path) else None
@@ -51,7 +79,7 @@ def read_lock(common_dir: Path, name: str) -> str | None:
 def find_entries_for(common_dir: Path, folder: Path) -> list[str]:
     """Find the entries whose worktree is this folder, there or not."""
     wanted = os.path.realpath(folder)
-    return [name for name in list_names(common_dir) if read_folder(common_dir, name) == wanted]
+    return [entry.name for entry in load_entries(common_dir) if entry.worktree == wanted]
 
 
 def remove(common_dir: Path, worktree: Worktree) -> None:
@@ -83,10 +111,10 @@ def discard_remains(common_dir: Path, folder_name: str) -> None:
     Git numbers entries whose name is taken, so the name may be followed by digits. What a `make` or `revive` cut
     short has left goes too, under any name: it says that it is ours, and the caller holds the repository's lock.
     """
-    for name in _list_folders(common_dir):
+    for name in list_folders(common_dir):
         entry = common_dir / "worktrees" / name
         ours = name == folder_name or (name.startswith(folder_name) and name[len(folder_name) :].isdecimal())
-        lock_reason = read_lock(common_dir, name)
+        lock_reason = read_lock(str(entry))
         left = (ours and lock_reason is None) or lock_reason == _BEING_MADE
         if left and not os.path.lexists(entry / "gitdir"):
             discard(common_dir, name)
@@ -94,7 +122,7 @@ def discard_remains(common_dir: Path, folder_name: str) -> None:
 
 def require_unlocked(common_dir: Path, name: str) -> None:
     """Refuse a locked worktree and quote why it is locked."""
-    reason = read_lock(common_dir, name)
+    reason = read_lock(f"{common_dir}/worktrees/{name}")
     if reason is not None:
         said = f": {reason}" if reason else ""
         raise ToolFailed(f"the worktree is locked{said}", reason="locked", data={"lockReason": reason})
@@ -160,7 +188,7 @@ def save(common_dir: Path, worktree: Worktree, into: Path) -> None:
 
     def skip(folder: str, names: list[str]) -> list[str]:
         top = os.path.samefile(folder, source)
-        return [n for n in names if n.endswith(".lock") or (top and n in _NOT_SAVED)]
+        return [n for n in names if n.endswith((".lock", ".ipc")) or (top and n in _NOT_SAVED)]
 
     source = common_dir / "worktrees" / name
     shutil.copytree(source, into, symlinks=True, ignore=skip, copy_function=_link_or_copy)

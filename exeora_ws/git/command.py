@@ -1,27 +1,22 @@
 """The only runner of the git executable: sealed environment, no prompt, a time limit, nothing left running."""
 
 import os
-import select
 import shutil
-import signal
 import subprocess
 import tempfile
-import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO
 
+from exeora_ws.cancellation import Cancellation
 from exeora_ws.environment import without_git_routing
 from exeora_ws.errors import ToolFailed
+from exeora_ws.git.ending import end_group, reap_group, wait_for_end
 from exeora_ws.git.messages import describe_failure
 from exeora_ws.limits import GIT_FETCH_SECONDS, GIT_POPULATE_SECONDS, GIT_READ_SECONDS, KILL_GRACE_MS
 
-if TYPE_CHECKING:
-    import psutil
-
-_DYING_SECONDS = 2
 _DROPPED = frozenset({"GIT_EXTERNAL_DIFF", "GIT_DIFF_OPTS", "GIT_PAGER", "PAGER"})
 _READ_OPTIONS = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null")
 _CHANGE_OPTIONS = ("-c", "core.fsmonitor=false")
@@ -104,7 +99,7 @@ class Git:
         return Git(git_dir, git_dir)
 
     def read(self, *arguments: str, ok: Sequence[int] = (0,), stdin: bytes = b"") -> Output:
-        """Run a command that changes nothing: no optional locks, no hooks, no file system monitor.
+        """Run a command that changes nothing: no optional locks, no hooks, no file system monitor, no fetching.
 
         Raises:
             ToolFailed: an exit code that is not in `ok`; see `describe_failure` for its reason.
@@ -128,9 +123,14 @@ class Git:
         """Run a command that talks to another machine: a short limit, nobody is asked for anything. Any exit code."""
         return self._run((*_CHANGE_OPTIONS, *arguments), None, GIT_FETCH_SECONDS, extra=_UNATTENDED)
 
-    def populate(self, *arguments: str) -> Output:
-        """Run a long command that writes a worktree; it dies with this process. Gives any exit code."""
-        return self._run((*_CHANGE_OPTIONS, *arguments), None, GIT_POPULATE_SECONDS, lifeline=True)
+    def populate(self, *arguments: str, cancellation: Cancellation | None = None) -> Output:
+        """Run a long command that writes a worktree; it dies with this process. Gives any exit code.
+
+        Raises:
+            Cancelled: the call was taken back.
+        """
+        command = (*_CHANGE_OPTIONS, *arguments)
+        return self._run(command, None, GIT_POPULATE_SECONDS, lifeline=True, cancellation=cancellation)
 
     def _run(
         self,
@@ -141,13 +141,14 @@ class Git:
         stdin: bytes = b"",
         optional_locks: bool = True,
         lifeline: bool = False,
+        cancellation: Cancellation | None = None,
         extra: Mapping[str, str] | None = None,
     ) -> Output:
         environment = clean_environment(os.environ) | dict(extra or {})
         if not optional_locks:
-            environment["GIT_OPTIONAL_LOCKS"] = "0"
+            environment |= {"GIT_OPTIONAL_LOCKS": "0", "GIT_NO_LAZY_FETCH": "1"}
         command = [require_git(), *self._place(environment), *arguments]
-        output = run(command, environment, seconds=seconds, stdin=stdin, lifeline=lifeline)
+        output = run(command, environment, seconds=seconds, stdin=stdin, lifeline=lifeline, cancellation=cancellation)
         if ok is not None and output.code not in ok:
             raise describe_failure(output.code, decode(output.err))
         return output
@@ -160,7 +161,10 @@ class Git:
             raise ToolFailed("the repository's folder is gone", reason="not_a_repository") from error
         if ours:
             return ["-C", str(self.folder), f"--git-dir={self._git_dir}"]
-        environment["GIT_CEILING_DIRECTORIES"] = os.path.dirname(self.folder)
+        above = os.path.dirname(self.folder)
+        if os.pathsep in above:
+            raise ToolFailed("this folder has another owner, and git cannot be kept to it", reason="dubious_ownership")
+        environment["GIT_CEILING_DIRECTORIES"] = above
         return ["-C", str(self.folder)]
 
 
@@ -171,6 +175,7 @@ def run(
     seconds: float,
     stdin: bytes = b"",
     lifeline: bool = False,
+    cancellation: Cancellation | None = None,
 ) -> Output:
     """Run a program in its own session and wait for itself alone, not for whoever inherited its output.
 
@@ -179,17 +184,25 @@ def run(
 
     Raises:
         ToolFailed: reason `timeout`; `git_failed` when it cannot be started; `invalid_argument` for a NUL in one.
+        Cancelled: the call was taken back; all of it has ended.
     """
     if any("\0" in argument for argument in command):
         raise ToolFailed("a name for git cannot hold a NUL character", reason="invalid_argument")
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err, _input(stdin, lifeline) as source:
         prefix = ["/bin/sh", "-c", _LIFELINE, "exeora-git"] if lifeline else []
         process = _start([*prefix, *command], environment, source, out, err)
+        ended = False
         try:
-            if not _wait(process, seconds):
+            ended = wait_for_end(process.pid, seconds, cancellation)
+            if cancellation is not None and not ended:
+                cancellation.raise_if_cancelled()
+            if not ended:
                 raise ToolFailed(f"git took longer than {seconds:g} s and was stopped", reason="timeout")
         finally:
-            _kill_tree(process)
+            if ended:
+                reap_group(process)
+            else:
+                end_group(process, KILL_GRACE_MS / 1000)
         return Output(_plain_code(process.returncode, lifeline=lifeline), _content(out), _content(err))
 
 
@@ -225,63 +238,6 @@ def _input(data: bytes, lifeline: bool) -> Iterator[int | IO[bytes]]:
         stream.write(data)
         stream.seek(0)
         yield stream
-
-
-def _wait(process: "subprocess.Popen[bytes]", seconds: float) -> bool:
-    """Wait for the process itself; False when the time is over. A pidfd wakes at once, where `Popen.wait` polls."""
-    deadline = time.monotonic() + seconds
-    with suppress(AttributeError, OSError):
-        descriptor = os.pidfd_open(process.pid)
-        try:
-            poll = select.poll()
-            poll.register(descriptor, select.POLLIN)
-            poll.poll(seconds * 1000)
-        finally:
-            os.close(descriptor)
-    try:
-        process.wait(max(0.0, deadline - time.monotonic()) + 0.01)
-    except subprocess.TimeoutExpired:
-        return False
-    return True
-
-
-def _kill_tree(process: "subprocess.Popen[bytes]") -> None:
-    """End what is left: at once and silently after a normal end, else with everything that descends from it."""
-    if process.returncode is None:
-        _end_running(process)
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
-
-
-def _end_running(process: "subprocess.Popen[bytes]") -> None:
-    """End a process that still runs, and all below it, told from later owners of their numbers by start time."""
-    import psutil  # noqa: PLC0415  only a call that was cut short needs it
-
-    below: list[psutil.Process] = []
-    with suppress(psutil.Error):
-        below = psutil.Process(process.pid).children(recursive=True)
-    with suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGTERM)
-    with suppress(subprocess.TimeoutExpired):
-        process.wait(KILL_GRACE_MS / 1000)
-    with suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-    for descendant in below:
-        with suppress(psutil.Error):
-            descendant.kill()
-    process.wait()
-    deadline = time.monotonic() + _DYING_SECONDS
-    while any(map(_is_alive, below)) and time.monotonic() < deadline:
-        time.sleep(0.002)
-
-
-def _is_alive(process: "psutil.Process") -> bool:
-    import psutil  # noqa: PLC0415  same
-
-    try:
-        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
-    except psutil.Error:
-        return False
 
 
 def _plain_code(code: int, *, lifeline: bool) -> int:

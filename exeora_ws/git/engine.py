@@ -5,8 +5,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
+from exeora_ws.cancellation import Cancellation
 from exeora_ws.errors import ToolFailed
-from exeora_ws.git import admin, folding, merged, refnames, remotes, snapshots
+from exeora_ws.git import admin, folding, gitfiles, merged, refnames, remotes, snapshots
 from exeora_ws.git.command import Git, decode
 from exeora_ws.git.links import read_checkout
 from exeora_ws.git.listing import RawHead, find_holder, list_worktrees, read_head_file
@@ -92,7 +93,7 @@ class Engine(ABC):
         """Give the state of the checkout."""
 
     @abstractmethod
-    def add_worktree(self, addition: Addition) -> None:
+    def add_worktree(self, addition: Addition, cancellation: Cancellation | None = None) -> None:
         """Add a worktree, all or nothing."""
 
     @abstractmethod
@@ -133,13 +134,13 @@ class Engine(ABC):
 
     # What follows from that.
 
-    def read_head(self, git_dir: Path) -> RawHead:
+    def read_head(self, git_dir: str) -> RawHead:
         """Read HEAD of the worktree with this Git folder."""
         return read_head_file(git_dir)
 
     def head(self) -> Head:
         """HEAD of the checkout it was opened at."""
-        raw = self.read_head(self._place.git_dir)
+        raw = self.read_head(str(self._place.git_dir))
         if raw.ref is None:
             return Head(None, raw.commit)
         return Head(refnames.short_branch(raw.ref), self.resolve_refs([raw.ref]).get(raw.ref))
@@ -207,14 +208,22 @@ class Engine(ABC):
     def revive_admin(self, saved: Path, folder: Path) -> Worktree:
         """Make an admin entry for `folder` from a saved one."""
         with translated_os_errors("bringing the worktree's record back"):
-            if admin.find_entries_for(self.common_dir, folder) or os.path.isdir(folder / ".git"):
+            if admin.find_entries_for(self.common_dir, folder) or self._is_anothers(folder):
                 raise ToolFailed("there is a worktree in that folder already", reason="worktree_present")
             self._refuse_revival(saved)
             name = admin.revive(self.common_dir, saved, folder)
         return next(w for w in self.list_worktrees() if w.admin == name)
 
+    def _is_anothers(self, folder: Path) -> bool:
+        """Whether the folder is a repository of its own, or a checkout of another one."""
+        dot_git = f"{folder}/.git"
+        link = gitfiles.read_git_link(dot_git)
+        if link is None or not gitfiles.is_git_dir(link):
+            return os.path.isdir(dot_git)
+        return os.path.realpath(gitfiles.read_common_dir(link)) != str(self.common_dir)
+
     def _refuse_revival(self, saved: Path) -> None:
-        branch = refnames.short_branch(read_head_file(saved).ref)
+        branch = refnames.short_branch(read_head_file(str(saved)).ref)
         if branch is not None:
             if self.find_branch(branch) is None:
                 raise ToolFailed(f"branch {branch!r} is gone", reason="branch_missing", data={"branch": branch})

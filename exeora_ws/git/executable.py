@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+from exeora_ws.cancellation import Cancellation
 from exeora_ws.errors import ToolFailed
 from exeora_ws.git import gitfiles, holding, refnames
 from exeora_ws.git.command import Git, decode, encode
@@ -25,11 +26,11 @@ class ExecutableRepository(Engine):
         self.git = Git(checkout.top or checkout.git_dir, checkout.git_dir)
         self._plain_heads = gitfiles.read_core(str(checkout.common_dir)).ref_storage == "files"
 
-    def read_head(self, git_dir: Path) -> RawHead:
+    def read_head(self, git_dir: str) -> RawHead:
         """Read HEAD from its file; where references are kept in tables, ask git."""
         if self._plain_heads:
             return super().read_head(git_dir)
-        git = Git(git_dir, git_dir)
+        git = Git(Path(git_dir), Path(git_dir))
         symbolic = git.read("symbolic-ref", "--quiet", "HEAD", ok=(0, 1, 128))
         if symbolic.code == 0:
             return RawHead(symbolic.text, None)
@@ -37,13 +38,13 @@ class ExecutableRepository(Engine):
         return RawHead(None, commit or None)
 
     def resolve_refs(self, refs: Iterable[str]) -> Mapping[str, str]:
-        """Ask `for-each-ref` for all of them at once."""
-        wanted = {ref for ref in refs if refnames.is_branch_name(ref)}
+        """Ask `cat-file` for all of them at once: its answers come in the order of the questions."""
+        wanted = [ref for ref in refs if refnames.is_branch_name(ref)]
         if not wanted:
             return {}
-        lines = self.git.read("for-each-ref", "--format=%(objectname) %(refname)", *sorted(wanted)).text.splitlines()
-        found = {ref: commit for commit, _, ref in (line.partition(" ") for line in lines)}
-        return {ref: commit for ref, commit in found.items() if ref in wanted}
+        asked = encode("".join(f"{ref}\n" for ref in wanted))
+        lines = self.git.read("cat-file", "--batch-check=%(objectname)", stdin=asked).text.split("\n")
+        return {ref: line for ref, line in zip(wanted, lines, strict=True) if refnames.is_commit_id(line)}
 
     def find_commit(self, spec: str) -> str | None:
         """Ask `cat-file`, which is told the name on its standard input: nothing in it can be an option."""
@@ -97,7 +98,7 @@ class ExecutableRepository(Engine):
 
     def status(self, *, ignored: bool = False) -> Status:
         """Ask `git status`."""
-        return load_status(self.git, self.require_top(), self.place.git_dir, ignored=ignored)
+        return load_status(self.git, self.require_top(), ignored=ignored)
 
     def require_git(self) -> Git:
         """Give the git executable at this place."""
@@ -109,9 +110,9 @@ class ExecutableRepository(Engine):
             raise ToolFailed("this is a bare Git folder, without files", reason="bare")
         return self.place.top
 
-    def add_worktree(self, addition: Addition) -> None:
+    def add_worktree(self, addition: Addition, cancellation: Cancellation | None = None) -> None:
         """Have `git worktree add` do it, run in the source checkout."""
-        populate(self, self._git_at(addition.source), addition)
+        populate(self, self._git_at(addition.source), addition, cancellation)
 
     def _git_at(self, source: Path | None) -> Git:
         if source is None or source == self.place.top:

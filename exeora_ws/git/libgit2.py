@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 import pygit2
 from pygit2.enums import ConfigLevel, FileMode, ReferenceType, RepositoryOpenFlag
 
+from exeora_ws.cancellation import Cancellation
 from exeora_ws.errors import ToolFailed
 from exeora_ws.git import holding, refnames
 from exeora_ws.git.command import Git, decode
@@ -155,10 +156,10 @@ class Libgit2Repository(Engine):
         with translated():
             return load_status(self.raw, self.place, ignored=ignored)
 
-    def add_worktree(self, addition: Addition) -> None:
+    def add_worktree(self, addition: Addition, cancellation: Cancellation | None = None) -> None:
         """Have git do it; without git, libgit2 where it writes what git would."""
         if self._git is not None:
-            self._git.add_worktree(addition)
+            self._git.add_worktree(addition, cancellation)
             return
         with translated():
             populate(self, self.raw, addition)

@@ -101,7 +101,7 @@ def find_main(common_dir: str) -> tuple[str, bool]:
 def find_link_fault(worktree: str, common_dir: str, admin: str | None = None) -> str | None:
     """Say why a folder is not (any more) the linked worktree of this repository; None when it is.
 
-    Costs two `stat` and three small reads.
+    Costs a few `stat` and two small reads.
 
     Args:
         worktree: top folder, as registered.
@@ -121,7 +121,7 @@ def find_link_fault(worktree: str, common_dir: str, admin: str | None = None) ->
         return _BROKEN_LINK if gone else _OTHER_REPOSITORY
     if admin is not None and os.path.basename(git_dir) != admin:
         return _BROKEN_LINK
-    if not os.path.lexists(git_dir + "/HEAD"):
+    if not (os.path.lexists(git_dir + "/HEAD") and os.path.lexists(git_dir + "/commondir")):
         return _BROKEN_LINK
     return None if _leads_back(git_dir, worktree) else _BROKEN_LINK
 
@@ -166,6 +166,8 @@ def read_branch(worktree: str) -> str | None:
 
 
 def _is_admin_of(git_dir: str, common_dir: str) -> bool:
+    if os.path.dirname(git_dir) == common_dir + "/worktrees":
+        return os.path.lexists(git_dir)
     common = gitfiles.read_common_dir(git_dir)
     return common != git_dir and (common == common_dir or os.path.realpath(common) == common_dir)
 

@@ -29,15 +29,15 @@ class RawHead:
 
 Resolver = Callable[[Iterable[str]], Mapping[str, str]]
 """Gives the commits of those full references that exist."""
-HeadReader = Callable[[Path], RawHead]
+HeadReader = Callable[[str], RawHead]
 
 
-def read_head_file(git_dir: Path) -> RawHead:
+def read_head_file(git_dir: str) -> RawHead:
     """Read the HEAD of a worktree, by its Git folder; an old symbolic link counts as its target."""
-    path = f"{git_dir}/HEAD"
-    if os.path.islink(path):
-        return RawHead(os.readlink(path), None)
+    path = git_dir + "/HEAD"
     text = (gitfiles.read_text(path) or "").strip()
+    if not text.startswith("ref:") and os.path.islink(path):
+        return RawHead(os.readlink(path), None)
     if text.startswith("ref:"):
         return RawHead(text[len("ref:") :].strip(), None)
     return RawHead(None, text if is_commit_id(text) else None)
@@ -46,16 +46,16 @@ def read_head_file(git_dir: Path) -> RawHead:
 def list_worktrees(checkout: Checkout, read_head: HeadReader, resolve: Resolver) -> list[Worktree]:
     """List main first, then the linked worktrees by path."""
     common = checkout.common_dir
-    names = admin.list_names(common)
-    heads = {name: read_head(common / "worktrees" / name) for name in names}
-    main = RawHead(None, None) if checkout.bare else read_head(common)
-    commits = resolve({head.ref for head in (main, *heads.values()) if head.ref is not None})
-    linked = [_describe_linked(common, name, heads[name], commits) for name in names]
+    entries = admin.load_entries(common)
+    heads = [read_head(entry.folder) for entry in entries]
+    main = RawHead(None, None) if checkout.bare else read_head(str(common))
+    commits = resolve({head.ref for head in (main, *heads) if head.ref is not None})
+    linked = [_describe_linked(str(common), entry, head, commits) for entry, head in zip(entries, heads, strict=True)]
     return [_describe_main(checkout, main, commits), *sorted(linked, key=lambda w: (str(w.path), w.admin))]
 
 
 def _describe_main(checkout: Checkout, head: RawHead, commits: Mapping[str, str]) -> Worktree:
-    state = read_operation(checkout.common_dir)
+    state = read_operation(str(checkout.common_dir), os.listdir(checkout.common_dir))
     return Worktree(
         path=checkout.main,
         main=True,
@@ -72,22 +72,21 @@ def _describe_main(checkout: Checkout, head: RawHead, commits: Mapping[str, str]
     )
 
 
-def _describe_linked(common: Path, name: str, head: RawHead, commits: Mapping[str, str]) -> Worktree:
-    state = read_operation(common / "worktrees" / name)
-    folder = admin.read_folder(common, name) or ""
-    fault = find_link_fault(folder, str(common), name)
+def _describe_linked(common: str, entry: admin.Entry, head: RawHead, commits: Mapping[str, str]) -> Worktree:
+    state = read_operation(entry.folder, entry.files)
+    fault = find_link_fault(entry.worktree, common, entry.name)
     return Worktree(
-        path=Path(folder),
+        path=Path(entry.worktree),
         main=False,
         bare=False,
         branch=short_branch(head.ref),
         head=_commit_of(head, commits),
         detached=head.ref is None and head.commit is not None,
-        locked=admin.read_lock(common, name),
+        locked=admin.read_lock(entry.folder) if "locked" in entry.files else None,
         prunable=None if fault is None else _FAULTS[LinkFault(fault)],
         operation=state.operation,
         held_branch=state.held_branch,
-        admin=name,
+        admin=entry.name,
         also_held=state.also_held,
     )
 

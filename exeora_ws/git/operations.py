@@ -1,8 +1,8 @@
 """What a worktree is in the middle of, read off the files that Git leaves in its Git folder meanwhile."""
 
 import os
+from collections.abc import Collection
 from dataclasses import dataclass
-from pathlib import Path
 
 from exeora_ws.git import gitfiles
 from exeora_ws.git.port import Operation
@@ -24,38 +24,37 @@ class InProgress:
     also_held: tuple[str, ...] = ()
 
 
-def read_operation(git_dir: Path) -> InProgress:
-    """Read what is going on in the worktree with this Git folder."""
+def read_operation(git_dir: str, files: Collection[str]) -> InProgress:
+    """Read what is going on in the worktree with this Git folder; `files` is what lies in it."""
     for folder in ("rebase-merge", "rebase-apply"):
-        state = git_dir / folder
-        if state.is_dir():
-            if (state / "applying").exists():
-                return InProgress(Operation.AM)
-            held = short_branch(gitfiles.read_path(f"{state}/head-name"))
-            return InProgress(Operation.REBASE, held, _read_updated(state))
-    if (git_dir / "BISECT_LOG").exists():
+        if folder in files:
+            return _read_rebase(f"{git_dir}/{folder}")
+    if "BISECT_LOG" in files:
         return InProgress(Operation.BISECT, _read_bisected(git_dir))
     for name, operation in _SINGLE:
-        if os.path.lexists(git_dir / name):
+        if name in files:
             return InProgress(operation)
-    return InProgress(_read_sequence(git_dir))
+    return InProgress(_read_sequence(git_dir) if "sequencer" in files else None)
 
 
-def _read_updated(state: Path) -> tuple[str, ...]:
-    """Read the branches of `rebase --update-refs`: the first of every three lines."""
-    lines = (gitfiles.read_text(f"{state}/update-refs") or "").splitlines()
-    return tuple(sorted(filter(None, map(short_branch, lines[::3]))))
+def _read_rebase(state: str) -> InProgress:
+    if os.path.exists(state + "/applying"):
+        return InProgress(Operation.AM)
+    held = short_branch(gitfiles.read_path(state + "/head-name"))
+    # `rebase --update-refs` keeps three lines for each branch that it will move; the first is its name.
+    lines = (gitfiles.read_text(state + "/update-refs") or "").splitlines()
+    return InProgress(Operation.REBASE, held, tuple(sorted(filter(None, map(short_branch, lines[::3])))))
 
 
-def _read_bisected(git_dir: Path) -> str | None:
-    start = gitfiles.read_path(f"{git_dir}/BISECT_START")
+def _read_bisected(git_dir: str) -> str | None:
+    start = gitfiles.read_path(git_dir + "/BISECT_START")
     if start is None or is_commit_id(start):
         return None
     return start.removeprefix("refs/heads/")
 
 
-def _read_sequence(git_dir: Path) -> Operation | None:
+def _read_sequence(git_dir: str) -> Operation | None:
     """Tell a cherry-pick or revert of several commits that stands between two of them."""
-    todo = gitfiles.read_text(f"{git_dir}/sequencer/todo") or ""
+    todo = gitfiles.read_text(git_dir + "/sequencer/todo") or ""
     first = todo.split(maxsplit=1)[0] if todo.strip() else ""
     return {"pick": Operation.CHERRY_PICK, "revert": Operation.REVERT}.get(first)

@@ -5,10 +5,11 @@ import re
 import shutil
 import stat
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
+from exeora_ws.cancellation import Cancellation
 from exeora_ws.errors import ToolFailed
 from exeora_ws.git import admin
 from exeora_ws.git.command import Git, Output, decode
@@ -22,12 +23,12 @@ _HALF_WRITTEN = re.compile(rb"failed to read .*(commondir|gitdir|HEAD)")
 _PAUSES = (0.01, 0.03, 0.1, 0.3, 0.0)
 
 
-def populate(engine: Engine, git: Git, addition: Addition) -> None:
+def populate(engine: Engine, git: Git, addition: Addition, cancellation: Cancellation | None) -> None:
     """Have `git worktree add` do it; `git` runs at the source checkout, whose sparse cone it takes over."""
     with ExitStack() as undo:
         commitish = prepare(engine, addition, undo)
         detach = [] if addition.branch or addition.new_branch else ["--detach"]
-        output = _add(git, *detach, "--", str(addition.path), commitish)
+        output = _add(git, cancellation, *detach, "--", str(addition.path), commitish)
         if output.code != 0:
             raise _explain(output, git, addition)
         if addition.source is None:
@@ -35,13 +36,13 @@ def populate(engine: Engine, git: Git, addition: Addition) -> None:
         undo.pop_all()
 
 
-def _add(git: Git, *arguments: str) -> Output:
+def _add(git: Git, cancellation: Cancellation | None, *arguments: str) -> Output:
     """Run `git worktree add`. The branch is there already, so git neither guesses one nor sets an upstream.
 
     Git trips over a record that another git is writing at that moment, before it has made anything itself.
     """
     for pause in _PAUSES:
-        output = git.populate(*_WORKERS, "worktree", "add", *arguments)
+        output = git.populate(*_WORKERS, "worktree", "add", *arguments, cancellation=cancellation)
         if output.code == 0 or not _HALF_WRITTEN.search(output.err):
             break
         time.sleep(pause)
@@ -67,7 +68,7 @@ def prepare(engine: Engine, addition: Addition, undo: ExitStack) -> str:
     if addition.new_branch is not None:
         engine.create_branch(addition.new_branch, addition.commit)
         undo.callback(_quietly, engine.delete_ref, addition.new_branch, addition.commit)
-    undo.callback(_take_back, engine.common_dir, addition.path, mode)
+    undo.callback(_take_back, engine.common_dir, addition.path, mode, admin.list_folders(engine.common_dir))
     return addition.branch or addition.new_branch or addition.commit
 
 
@@ -114,9 +115,9 @@ def _make_parents(folder: Path, undo: ExitStack) -> None:
             undo.callback(_quietly, os.rmdir, parent)
 
 
-def _take_back(common_dir: Path, path: Path, mode: int | None) -> None:
+def _take_back(common_dir: Path, path: Path, mode: int | None, before: Collection[str]) -> None:
     """Remove what a failed addition left: its files, its record, its folder unless that was there before."""
-    for name in admin.find_entries_for(common_dir, path):
+    for name in (*admin.find_entries_for(common_dir, path), *_find_remains(common_dir, path, before)):
         _quietly(admin.discard, common_dir, name)
     _quietly(os.rmdir, common_dir / "worktrees")
     remove_tree(path)
@@ -124,6 +125,18 @@ def _take_back(common_dir: Path, path: Path, mode: int | None) -> None:
         with suppress(OSError):
             os.mkdir(path)
             os.chmod(path, mode)
+
+
+def _find_remains(common_dir: Path, path: Path, before: Collection[str]) -> list[str]:
+    """Find the record that a git killed while it tidied up left without its `gitdir`: new, and named for the folder."""
+    stem = re.sub(r"[^A-Za-z0-9]", "", path.name)
+    return [
+        name
+        for name in admin.list_folders(common_dir)
+        if name not in before
+        and admin.read_folder(common_dir, name) is None
+        and re.sub(r"[^A-Za-z0-9]", "", name).startswith(stem)
+    ]
 
 
 def remove_tree(path: Path) -> None:

@@ -10,6 +10,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Protocol
 
+from exeora_ws.cancellation import Cancellation
+
 
 @dataclass(frozen=True, slots=True)
 class Checkout:
@@ -239,14 +241,20 @@ class Repository(Protocol):
         """State of the checkout it was opened at, as `git status` has it."""
         ...
 
-    def add_worktree(self, addition: Addition) -> None:
+    def add_worktree(self, addition: Addition, cancellation: Cancellation | None = None) -> None:
         """Add a worktree as `git worktree add` does: filters, encodings, hooks, sparse cone; no upstream is set.
 
-        The caller holds the repository's lock and has checked branch and target. All or nothing: when it fails, the
-        folder, the admin entry and a new branch are gone again.
+        The caller holds the repository's lock. All or nothing: when it fails, or is cancelled, interrupted or out of
+        time, the folder, the admin entry and a new branch are gone again. A record of a worktree in this folder that
+        was deleted by hand is replaced.
 
         Raises:
-            ToolFailed: reason `git_failed` with Git's own first line, `unsupported` with what is missing, `disk_full`.
+            ToolFailed: reason `target_not_empty`, `worktree_present`, `locked`; `invalid_branch`, `branch_exists`,
+                `branch_conflict`, `branch_missing`, `branch_moved`, `branch_checked_out`; `unknown_commit`;
+                `hook_failed` with the post-checkout hook's last line, `filter_failed`, `remote_unreachable`,
+                `disk_full`, `permission_denied`, `timeout`; `unsupported` with what is missing; `git_failed` with
+                Git's own first complaint.
+            Cancelled: the call was taken back.
         """
         ...
 

@@ -13,6 +13,10 @@ NEVER: Mapping[str, str] = {
     "bind": "bind ties commands to keys",
     "complete": "complete ties commands to completion",
     "fc": "fc runs the shell's history",
+    "compgen": "compgen runs text as code",
+    "history": "history can put commands into the shell",
+    "mapfile": "mapfile can run text as code",
+    "readarray": "readarray can run text as code",
     "let": "let evaluates text as code in some shells",
 }
 """What a list never lets through, and why."""
@@ -41,9 +45,10 @@ def _open_source(found: Invocation, _nested: Nested) -> Invocation:
     return found
 
 
-def _open_hash(found: Invocation, _nested: Nested) -> Invocation:
+def _refuse_options(found: Invocation, _nested: Nested) -> Invocation:
+    """`hash -p` gives a program another name, `jobs -x` runs one."""
     if any(word is None or word.startswith("-") for word in found.words[1:]):
-        raise Unclear("hash can give a program another name")
+        raise Unclear(f"{found.program} with options is not taken apart")
     return found
 
 
@@ -59,7 +64,7 @@ def _open_declaration(found: Invocation, _nested: Nested) -> Invocation:
 
 
 def _open_assigner(found: Invocation, _nested: Nested) -> Invocation:
-    """`read`, `getopts`, `mapfile` set the variables that they are told the names of."""
+    """`read`, `getopts`, `wait -p` set the variables that they are told the names of."""
     _refuse_subscripts(found)
     if None in found.words:
         raise Unclear(f"{found.program} sets variables whose names only the shell will know")
@@ -97,12 +102,13 @@ BUILTINS: Mapping[str, Opener] = {
     "trap": _open_trap,
     ".": _open_source,
     "source": _open_source,
-    "hash": _open_hash,
+    "hash": _refuse_options,
+    "jobs": _refuse_options,
     "printf": _open_printf,
     "unset": _open_unset,
     "test": _open_test,
     "[": _open_test,
     **dict.fromkeys(DECLARATIONS, _open_declaration),
-    **dict.fromkeys(("read", "getopts", "mapfile", "readarray", "wait"), _open_assigner),
+    **dict.fromkeys(("read", "getopts", "wait"), _open_assigner),
 }
 """What each builtin of note would start or set."""

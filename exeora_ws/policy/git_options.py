@@ -22,9 +22,8 @@ _FLAGS = name_set(
     "--info-path --exec-path"
 )
 _VALUED = frozenset(("-C", "--git-dir", "--work-tree", "--namespace"))
-_NAMES_PROGRAM = re.compile(
-    r"--(?:upload-p|receive-p|exec|extcmd|open-files|sendmail-cmd|smtp-server|config|template)|ext::|.*=ext::"
-)
+_NAMES_PROGRAM = ("upload-pack", "receive-pack", "exec", "extcmd", "open-files-in-pager", "sendmail-cmd", "smtp-server")
+_NAMES_PROGRAM_IN_NEW = (*_NAMES_PROGRAM, "config", "template")
 _RUNS_OTHERS = name_set(
     "filter-branch difftool mergetool send-email instaweb for-each-repo hook daemon shell web--browse"
 )
@@ -89,11 +88,25 @@ def _open_subcommand(rest: tuple[Word, ...], nested: Nested) -> list[Invocation]
         return _open_foreach(rest, nested)
     if name == "rebase":
         return _open_rebase(rest, nested)
-    if name == "config" and any(map(_SECTIONS.match, known)) and _CONFIG_READS.isdisjoint(known):
+    if name == "config" and any(map(_SECTIONS.match, known)) and not _reads_config(known):
         raise Unclear("git config can set a program for later")
-    if any(map(_NAMES_PROGRAM.match, known)) or _has_short_program(name, known):
+    if any(_names_program(name, word) for word in known) or _has_short_program(name, known):
         raise Unclear(f"git {name} has an option that can name a program")
     return []
+
+
+def _reads_config(known: Sequence[str]) -> bool:
+    """Whether the first word that is not about which file says so: later ones may be values."""
+    first = next((w for w in known if w not in ("--global", "--local", "--system", "--worktree")), "")
+    return first in _CONFIG_READS
+
+
+def _names_program(name: str, word: str) -> bool:
+    """Whether a word is an option that names a program, or short for one: git takes any beginning of an option."""
+    option = word.removeprefix("--").split("=", maxsplit=1)[0]
+    dangerous = _NAMES_PROGRAM_IN_NEW if name in ("clone", "init") else _NAMES_PROGRAM
+    short_for = word.startswith("--") and option and any(each.startswith(option) for each in dangerous)
+    return bool(short_for) or "ext::" in word
 
 
 def _has_short_program(name: str, known: Sequence[str]) -> bool:

@@ -77,7 +77,7 @@ WRAPPERS: dict[str, Wrapper] = {
         flags="AbEHKknPSsiB", valued="CDghpRrtTUu", assignments=True, transparent=False,
         long=name_set("askpass background preserve-env set-home login non-interactive stdin shell bell"),
         long_valued=name_set("close-from chdir group host prompt chroot role type command-timeout other-user user"),
-        queries=name_set("-l -ll -v -V -h --list --validate --version --help"),
+        queries=name_set("-l -ll -v -V --list --validate --version --help"),
     ),
     "doas": Wrapper(flags="Lns", valued="Cu", transparent=False),
     "chroot": Wrapper(long=name_set("skip-chdir"),

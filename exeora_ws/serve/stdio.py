@@ -6,11 +6,9 @@ import os
 import secrets
 import signal
 import warnings
-from typing import Any
 
 import anyio
 import mcp_types as mcp
-from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.shared.exceptions import MCPDeprecationWarning
 from mcp.shared.message import SessionMessage
 from pydantic import ValidationError
@@ -18,23 +16,21 @@ from pydantic import ValidationError
 from exeora_ws.app import App
 from exeora_ws.serve.conversation import Conversation, Visitor
 from exeora_ws.serve.log import keep_log
-from exeora_ws.serve.manual import NO_MANUAL, Manual
+from exeora_ws.serve.manual import HOUSE_MANUAL, Manual
 from exeora_ws.serve.pipes import LineReader, LineWriter, TooLong, divert_standard_streams
 from exeora_ws.serve.running import announce_server
 from exeora_ws.tools.call import Calls, Face, Scope
 
 log = logging.getLogger("exeora")
 
-_ANSWER_SECONDS = 0.2
-"""How long calls in flight may still be answered once the input has ended."""
+_ANSWER_SECONDS = 0.5
+"""How long what was asked may still be answered once the input has ended; then it is cancelled."""
 _FLUSH_SECONDS = 1.0
-_CLOSE_SECONDS = 4.0
 
-_Incoming = MemoryObjectSendStream[SessionMessage | Exception]
-_Outgoing = MemoryObjectReceiveStream[SessionMessage]
+_ENDLESS = "subscriptions/listen"
 
 
-def serve_stdio(app: App, scope: Scope, *, calls: Calls | None = None, manual: Manual = NO_MANUAL) -> None:
+def serve_stdio(app: App, scope: Scope, *, calls: Calls | None = None, manual: Manual = HOUSE_MANUAL) -> None:
     """Serve until the input ends or SIGTERM, SIGINT or SIGHUP comes; then end what the session started, and return.
 
     Nothing but protocol messages reaches standard output. Call it in the main thread.
@@ -49,53 +45,104 @@ def serve_stdio(app: App, scope: Scope, *, calls: Calls | None = None, manual: M
     keep_log(app.places)
     session = f"stdio-{secrets.token_hex(8)}"
     conversation = Conversation(calls or app.calls, lambda _ctx: Visitor(Face.STDIO, scope, session), manual=manual)
+    forget = app.news.subscribe(conversation.notify_tools_changed)
     with announce_server(app.places, face="stdio"), divert_standard_streams() as (wire_in, wire_out):
-        ended = anyio.run(_serve, conversation, wire_in, wire_out)
+        anyio.run(_Wire(conversation, wire_in, wire_out).serve)
+    forget()
     app.close_session(session)
-    if not ended:
+    app.close()
+    if not conversation.all_ended:
         # A call does not end although it was told to: its thread would keep the process.
         logging.shutdown()
         os._exit(1)
 
 
-async def _serve(conversation: Conversation, wire_in: int, wire_out: int) -> bool:
-    """Serve the wire; gives whether every call has ended."""
-    reader, writer = LineReader(wire_in), LineWriter(wire_out)
-    incoming, to_read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
-    to_write, outgoing = anyio.create_memory_object_stream[SessionMessage](16)
-    server = conversation.server
-    async with anyio.create_task_group() as everything:
-        everything.start_soon(conversation.announce)
-        everything.start_soon(_stop_on_signal, conversation, incoming)
-        everything.start_soon(_receive, conversation, reader, incoming, to_write.clone())
-        async with anyio.create_task_group() as writing:
-            writing.start_soon(_send, outgoing, writer, incoming)
-            await server.run(to_read, to_write, server.create_initialization_options())
-            writing.cancel_scope.deadline = anyio.current_time() + _FLUSH_SECONDS
-        everything.cancel_scope.cancel()
-    return not conversation.busy
+class _Wire:
+    """One conversation on a pair of descriptors. Made before the event loop runs."""
+
+    def __init__(self, conversation: Conversation, wire_in: int, wire_out: int) -> None:
+        self._conversation = conversation
+        self._descriptors = wire_in, wire_out
+        self._unanswered: set[str | int] = set()
+        self._incoming, self._to_read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+        self._to_write, self._outgoing = anyio.create_memory_object_stream[SessionMessage](16)
+
+    async def serve(self) -> None:
+        """Serve until the input ends, a signal comes or nobody reads the output."""
+        server = self._conversation.server
+        wire_in, wire_out = self._descriptors
+        reader, writer = LineReader(wire_in), LineWriter(wire_out)
+        async with anyio.create_task_group() as everything:
+            everything.start_soon(self._conversation.announce)
+            everything.start_soon(self._stop_on_signal)
+            everything.start_soon(self._receive, reader)
+            async with anyio.create_task_group() as writing:
+                writing.start_soon(self._send, writer)
+                await server.run(self._to_read, self._to_write, server.create_initialization_options())
+                writing.cancel_scope.deadline = anyio.current_time() + _FLUSH_SECONDS
+            everything.cancel_scope.cancel()
+
+    async def _receive(self, reader: LineReader) -> None:
+        """Hand in each message; answer what is none. The end of the input is the end of the session."""
+        async with self._incoming, self._to_write.clone() as answers:
+            async for line in reader.lines():
+                message = _parse(line)
+                if isinstance(message, _Refusal):
+                    await answers.send(SessionMessage(message))
+                else:
+                    self._note(message)
+                    await self._incoming.send(SessionMessage(message))
+            await self._settle()
+
+    def _note(self, message: mcp.JSONRPCMessage) -> None:
+        """Keep which requests wait for an answer."""
+        if isinstance(message, mcp.JSONRPCRequest) and message.method != _ENDLESS:
+            self._unanswered.add(message.id)
+        elif isinstance(message, mcp.JSONRPCNotification) and message.method == "notifications/cancelled":
+            self._unanswered.discard((message.params or {}).get("requestId", ""))
+        elif isinstance(message, mcp.JSONRPCResponse | mcp.JSONRPCError) and message.id is not None:
+            self._unanswered.discard(message.id)
+
+    async def _settle(self) -> None:
+        """Wait a moment for the answers that are still to be written."""
+        with anyio.move_on_after(_ANSWER_SECONDS):
+            while self._unanswered:  # noqa: ASYNC110 - once, at the end of the session
+                await anyio.sleep(0.005)
+
+    async def _send(self, writer: LineWriter) -> None:
+        """Write what is to leave, until the server has no more; when nobody reads it, the session is over."""
+        async with self._outgoing:
+            async for message in self._outgoing:
+                line = message.message.model_dump_json(by_alias=True, exclude_unset=True)
+                try:
+                    await writer.write(line.encode())
+                except OSError:
+                    await self._incoming.aclose()
+                    return
+                self._note(message.message)
+
+    async def _stop_on_signal(self) -> None:
+        """Have calls in flight answered as cancelled, then end the session."""
+        with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as signals:
+            async for _ in signals:
+                await self._conversation.stop()
+                await self._settle()
+                await self._incoming.aclose()
 
 
-async def _receive(
-    conversation: Conversation, reader: LineReader, incoming: _Incoming, answers: MemoryObjectSendStream[SessionMessage]
-) -> None:
-    """Hand in each message; answer what is none. The end of the input is the end of the session."""
-    async with incoming, answers:
-        async for line in reader.lines():
-            message = _parse(line)
-            if isinstance(message, mcp.JSONRPCError):
-                await answers.send(SessionMessage(message))
-            else:
-                await incoming.send(SessionMessage(message))
-        await conversation.settle(_ANSWER_SECONDS)
+class _Refusal(mcp.JSONRPCError):
+    """The answer to a line that is no message; told apart from an error that the client sent."""
 
 
-def _parse(line: bytes | TooLong) -> Any:
+def _parse(line: bytes | TooLong) -> mcp.JSONRPCMessage:
     """Give the message of a line, or the error that answers it."""
     if isinstance(line, TooLong):
         return _refuse(None, mcp.PARSE_ERROR, "Parse error: the message is too long")
     try:
-        return mcp.jsonrpc_message_adapter.validate_json(line, by_name=False)
+        message = mcp.jsonrpc_message_adapter.validate_json(line, by_name=False)
+        # The models ignore fields they do not know, so a request with a malformed id passes for a notification.
+        if not (isinstance(message, mcp.JSONRPCNotification) and "id" in json.loads(line)):
+            return message
     except ValidationError:
         pass
     try:
@@ -113,26 +160,5 @@ def _id_of(document: object) -> str | int | None:
     return identity if isinstance(identity, str | int) and not isinstance(identity, bool) else None
 
 
-def _refuse(identity: str | int | None, code: int, message: str) -> mcp.JSONRPCError:
-    return mcp.JSONRPCError(jsonrpc="2.0", id=identity, error=mcp.ErrorData(code=code, message=message))
-
-
-async def _send(outgoing: _Outgoing, writer: LineWriter, incoming: _Incoming) -> None:
-    """Write what is to leave, until the server has no more; when nobody reads it, the session is over."""
-    async with outgoing:
-        async for message in outgoing:
-            line = message.message.model_dump_json(by_alias=True, exclude_unset=True)
-            try:
-                await writer.write(line.encode())
-            except OSError:
-                await incoming.aclose()
-                return
-
-
-async def _stop_on_signal(conversation: Conversation, incoming: _Incoming) -> None:
-    """Have calls in flight answered as cancelled, then end the session."""
-    with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as signals:
-        async for _ in signals:
-            await conversation.stop()
-            await conversation.settle(_ANSWER_SECONDS)
-            await incoming.aclose()
+def _refuse(identity: str | int | None, code: int, message: str) -> _Refusal:
+    return _Refusal(jsonrpc="2.0", id=identity, error=mcp.ErrorData(code=code, message=message))

@@ -29,13 +29,19 @@ class Workers:
         self._calls = calls
         self._limiter = anyio.CapacityLimiter(CALLS_AT_ONCE)
         self._live: set[Cancellation] = set()
+        self._threads: set[_Running] = set()
         self._stopping = False
+
+    @property
+    def all_ended(self) -> bool:
+        """Whether no thread is in a call, not even in one that was given up."""
+        return not self._threads
 
     async def run(self, raw: RawCall, caller: Caller) -> Outcome:
         """Take a call its way; when the awaiting task is cancelled, the call is, and is waited for."""
         if self._stopping:
             caller.cancellation.cancel()
-        running = _Running(self._calls, raw, caller)
+        running = _Running(self._calls, raw, caller, self._threads)
         self._live.add(caller.cancellation)
         try:
             return await to_thread.run_sync(running.work, abandon_on_cancel=True, limiter=self._limiter)
@@ -58,7 +64,8 @@ class Workers:
 class _Running:
     """One call in its thread."""
 
-    def __init__(self, calls: Calls, raw: RawCall, caller: Caller) -> None:
+    def __init__(self, calls: Calls, raw: RawCall, caller: Caller, threads: "set[_Running]") -> None:
+        self._threads = threads
         self._calls, self._raw, self._caller = calls, raw, caller
         self._loop = asyncio.get_running_loop()
         self._started = threading.Event()
@@ -66,9 +73,11 @@ class _Running:
 
     def work(self) -> Outcome:
         self._started.set()
+        self._threads.add(self)
         try:
             return self._calls.make(self._raw, self._caller)
         finally:
+            self._threads.discard(self)
             with suppress(RuntimeError):  # the loop has closed
                 self._loop.call_soon_threadsafe(self._finished.set)
 

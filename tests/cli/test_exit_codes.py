@@ -26,10 +26,11 @@ sys.exit(main())
 """
 REFUSING = """
 import sys
-from exeora_ws import app, errors
+from exeora_ws import errors
+from exeora_ws.tools.gate import CallGate
 def refuse(*_):
     raise errors.{error}("not allowed here")
-app._pass = refuse
+CallGate.approve = refuse
 sys.argv = ["exeora", *sys.argv[1:]]
 from exeora_cli.main import main
 sys.exit(main())
@@ -89,6 +90,8 @@ def test_1_failed(exeora: CommandLine, feature: Path, words: tuple[str, ...], co
         ("-w", "main", "list"),
         ("-w", "a", "path", "b"),
         ("--project", "app", "project", "list"),
+        ("-w", "main", "config", "get"),
+        ("-w", "main", "completion", "bash"),
         ("config", "set", "no-such", "1"),
         ("mcp", "--account", "--project", "app"),
     ],
@@ -129,8 +132,18 @@ def test_3_a_bug(exeora: CommandLine, feature: Path, method: str):
     assert log.stat().st_mode & 0o777 == 0o600
 
 
-@pytest.mark.parametrize("error", ["Forbidden", "ApprovalDeclined", "ApprovalTimeout"])
-def test_4_refused(exeora: CommandLine, feature: Path, error: str):
+def test_4_refused_by_policy(exeora: CommandLine, feature: Path, repository: Path):
+    (repository / "exeora.toml").write_text('mode = "read_only"\n')
+    text, document = exeora("remove", "feat-x"), exeora("remove", "feat-x", "--json")
+    assert (text.code, document.code, text.out, document.out) == (4, 4, "", "")
+    assert document.error["code"] == "FORBIDDEN"
+    assert text.err.startswith(f"exeora: {document.error['message']}\n")
+    assert feature.is_dir()
+    assert exeora("list").code == exeora("git-list").code == 0
+
+
+@pytest.mark.parametrize("error", ["ApprovalDeclined", "ApprovalTimeout"])
+def test_4_refused_by_a_person(exeora: CommandLine, feature: Path, error: str):
     done = run_script(exeora, REFUSING.format(error=error), "remove", "feat-x", "--json")
     assert (done.code, done.out) == (4, "")
     assert done.error["message"] == "not allowed here"
@@ -175,6 +188,29 @@ def test_128_and_the_signal_leaves_nothing_behind(
     assert not (feature.parent / "slow").exists()
     (repository / ".git" / "hooks" / "post-checkout").unlink()
     assert exeora.inline("create", "slow").code == 0
+
+
+def test_what_takes_longer_than_a_second_is_shown_at_a_terminal_only(
+    exeora: CommandLine, feature: Path, repository: Path, tmp_path: Path
+):
+    hold_checkout(repository, tmp_path, seconds=2)
+    ours, theirs = os.openpty()
+    done = subprocess.run(
+        [*COMMAND, "create", "slow"],
+        cwd=repository,
+        env=child_environment(exeora.environment),
+        stdout=subprocess.PIPE,
+        stderr=theirs,
+        check=False,
+    )
+    os.close(theirs)
+    shown = os.read(ours, 100_000).decode()
+    os.close(ours)
+    assert done.returncode == 0
+    assert "exeora: create_workspace (1 s)" in shown
+    # The line is wiped before anything else is said, and what is said stands alone.
+    assert shown.split("\x1b[K")[-1].startswith("exeora: created workspace 'slow'")
+    assert "(1 s)" not in exeora.inline("create", "slower").err
 
 
 def test_one_signal_is_enough(exeora: CommandLine, feature: Path, repository: Path, tmp_path: Path):

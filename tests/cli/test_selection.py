@@ -21,6 +21,10 @@ def test_an_acting_command_makes_a_project_and_says_so(exeora: CommandLine, repo
     assert done.code == 0
     assert done.err == "exeora: registered this repository as project 'app'\n"
     assert exeora.inline("call", "list_git_workspaces").err == ""
+    assert exeora.inline("project", "remove", "app").code == 0
+    noted, told = exeora.inline("create", "x", "-w", "no-such", "--json").err.splitlines()
+    assert json.loads(noted) == {"schema": 1, "note": "registered this repository as project 'app'"}
+    assert json.loads(told)["error"]["code"] == "UNKNOWN_WORKSPACE"
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from exeora_ws.git.opening import require_checkout
 from support.repositories import git
 
 Opener = Callable[[Path], Engine]
-ENGINES = ("git", "libgit2", "both")
+ENGINES = ("git", "libgit2")
 
 
 def open_with(engine: str, path: Path) -> Engine:

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import psutil
 import pytest
-from exeora_ws.errors import ToolFailed
+from exeora_ws.cancellation import Cancellation
+from exeora_ws.errors import Cancelled, ToolFailed
 from exeora_ws.git import command
 from exeora_ws.git.port import Addition
 
@@ -129,6 +130,15 @@ def test_the_hook_kills_git(attempt, top):
     attempt.succeed()
 
 
+@pytest.mark.parametrize("left", [["HEAD", "commondir"], [], ["gitdir"]])
+def test_git_is_killed_while_it_tidies_up(attempt, top, left):
+    git(top, "worktree", "add", "-q", "-b", "newer", str(top.parent / "newer"))
+    admin = top / ".git" / "worktrees" / "new"
+    kept = " ".join(f"! -name {name}" for name in left)
+    write_hook(top, f"find {admin} -type f {kept} -delete; rmdir {admin}/* 2>/dev/null; kill -KILL $PPID; sleep 5\n")
+    assert attempt.fail().reason == "hook_failed"
+
+
 def test_time_runs_out(attempt, top, monkeypatch, tmp_path, home):
     hook = write_hook(top, f"echo $$ > {tmp_path}/home/pid; trap '' TERM; setsid sleep 300 & sleep 300\n")
     monkeypatch.setattr(command, "GIT_POPULATE_SECONDS", 0.7)
@@ -158,6 +168,30 @@ def test_an_interrupt(attempt, top, tmp_path, trace):
         attempt.repository.add_worktree(attempt.addition)
     assert (trace(top), look(tmp_path)) == before
     assert not is_alive(int((tmp_path / "home" / "pid").read_text()))
+
+
+def test_the_call_is_taken_back(attempt, top, tmp_path, trace, monkeypatch):
+    monkeypatch.setattr(command, "KILL_GRACE_MS", 200)
+    pid = tmp_path / "home" / "pid"
+    hook = write_hook(top, f"echo $$ > {pid}; trap '' TERM; sleep 300\n")
+    before = trace(top), look(tmp_path)
+    cancellation = Cancellation()
+
+    def cancel() -> None:
+        while not pid.exists() or not pid.read_text():
+            time.sleep(0.01)
+        cancellation.cancel()
+
+    threading.Thread(target=cancel).start()
+    with pytest.raises(Cancelled):
+        attempt.repository.add_worktree(attempt.addition, cancellation)
+    assert (trace(top), look(tmp_path)) == before
+    assert not is_alive(int(pid.read_text()))
+    hook.unlink()
+    with pytest.raises(Cancelled):
+        attempt.repository.add_worktree(attempt.addition, cancellation)
+    assert (trace(top), look(tmp_path)) == before
+    attempt.succeed()
 
 
 def test_the_commit_lacks_an_object(attempt, top):
@@ -234,5 +268,7 @@ def test_when_exeora_is_killed_git_and_its_hook_die_too(top, tmp_path):
     running = [psutil.Process(int(pid)) for pid in pids.read_text().split()]
     process.kill()
     process.wait()
-    _, alive = psutil.wait_procs(running, timeout=3)
-    assert not [p for p in alive if p.status() != psutil.STATUS_ZOMBIE]
+    deadline = time.monotonic() + 3
+    while any(is_alive(p.pid) for p in running) and time.monotonic() < deadline:
+        time.sleep(0.005)
+    assert not any(is_alive(p.pid) for p in running)

@@ -1,11 +1,13 @@
 import os
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
 import pytest
-from exeora_ws.errors import ToolFailed
+from exeora_ws.cancellation import Cancellation
+from exeora_ws.errors import Cancelled, ToolFailed
 from exeora_ws.git import command
 from exeora_ws.git.command import Git, run
 from exeora_ws.git.messages import describe_failure, find_first_complaint, tidy
@@ -27,6 +29,14 @@ def shell(script: str, **options) -> command.Output:
     return run(["/bin/sh", "-c", script], os.environ, seconds=options.pop("seconds", 10), **options)
 
 
+@pytest.fixture(params=["pidfd", "polling"])
+def waiting(request, monkeypatch):
+    """Kernels without pidfd are polled."""
+    if request.param == "polling":
+        monkeypatch.delattr(os, "pidfd_open")
+
+
+@pytest.mark.usefixtures("waiting")
 @pytest.mark.parametrize("lifeline", [False, True])
 class TestRunning:
     def test_output_is_bytes_and_apart(self, lifeline):
@@ -56,6 +66,20 @@ class TestRunning:
         with pytest.raises(ToolFailed) as caught:
             shell("sleep 30", seconds=0.2, lifeline=lifeline)
         assert caught.value.reason == "timeout"
+        assert time.monotonic() - started < 2
+
+    def test_a_call_that_was_taken_back_before(self, lifeline):
+        cancellation = Cancellation()
+        cancellation.cancel()
+        with pytest.raises(Cancelled):
+            shell("sleep 30", lifeline=lifeline, cancellation=cancellation)
+
+    def test_a_call_that_is_taken_back_meanwhile(self, lifeline):
+        cancellation = Cancellation()
+        threading.Timer(0.1, cancellation.cancel).start()
+        started = time.monotonic()
+        with pytest.raises(Cancelled):
+            shell("sleep 30", lifeline=lifeline, cancellation=cancellation)
         assert time.monotonic() - started < 2
 
     def test_arguments_are_what_they_are(self, lifeline):

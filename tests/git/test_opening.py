@@ -126,6 +126,13 @@ class TestSomebodyElsesRepository:
         assert caught.value.reason == "dubious_ownership"
         assert str(top) not in caught.value.message
 
+    def test_also_where_git_could_not_be_kept_to_the_folder(self, make_repository):
+        odd = make_repository("co:lon/app")
+        subprocess.run(["chown", "-R", "12345", odd], check=True)
+        with pytest.raises(ToolFailed) as caught:
+            open_repository(odd).find_commit("HEAD")
+        assert caught.value.reason == "dubious_ownership"
+
     def test_unless_the_user_trusts_it(self, top):
         git(top.parent, "config", "--global", "--add", "safe.directory", str(top))
         assert open_repository(top).find_commit("HEAD") is not None

@@ -355,6 +355,16 @@ class TestSavingAndReviving:
                 repository.revive_admin(tmp_path / "saved", folder)
             assert caught.value.reason == "worktree_present"
 
+    def test_not_over_another_repositorys_checkout(self, opened, top, linked, make_repository, tmp_path):
+        foreign = add(make_repository("other"), tmp_path / "foreign", "x")
+        link = (foreign / ".git").read_text()
+        repository = opened(top)
+        saved = self.remove(repository, only(opened, top), tmp_path)
+        with pytest.raises(ToolFailed) as caught:
+            repository.revive_admin(saved, foreign)
+        assert caught.value.reason == "worktree_present"
+        assert (foreign / ".git").read_text() == link
+
     def test_initialised_submodules_come_back(self, opened, top, linked, make_repository, tmp_path):
         inner = make_repository("inner")
         git(linked, "submodule", "--quiet", "add", str(inner), "inner")

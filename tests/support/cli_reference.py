@@ -36,7 +36,8 @@ on one line. Its `schema` is 1, and grows when a document changes in a way that 
 come at any time. A key that is absent does not apply; one that is null applies and has no value.
 
 An error is one line on stderr and, where there is something to do about it, a second one that begins with `hint:`.
-With `--json` it is `{"schema": 1, "error": {"code", "reason"?, "message", "hint"?, "data"?}}`, on stderr too.
+With `--json` it is `{"schema": 1, "error": {"code", "reason"?, "message", "hint"?, "data"?}}`, on stderr too. The one
+thing that may stand on the line before it is `{"schema": 1, "note"}`: the repository was made a project.
 
 | exit code | meaning |
 |---|---|

@@ -5,12 +5,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from exeora_ws.errors import InvalidArguments
 
 from exeora_cli.completion import complete_project
 from exeora_cli.group import Group
 from exeora_cli.plain import align, show_text
-from exeora_cli.session import Session, Shown, session_of
+from exeora_cli.session import Shown, session_of
 
 if TYPE_CHECKING:
     from exeora_ws.workspaces.place import Project
@@ -39,7 +38,7 @@ def add(
     Inside a repository the folder itself is the root, so that a part of a large repository can be a project.
     """
     session = session_of(ctx)
-    _refuse_globals(session, "project add")
+    session.refuse_globals("project add")
     folder = Path(session.folder / os.path.expanduser(path))
     project, created = session.app.inventory.register_project(folder, exact=True, slug=slug)
     session.show({"project": describe_project(project), "created": created}, _show_added)
@@ -56,7 +55,7 @@ def add(
 def list_(ctx: typer.Context) -> None:
     """List the registered projects."""
     session = session_of(ctx)
-    _refuse_globals(session, "project list")
+    session.refuse_globals("project list")
     roots = {p.id: str(p.root) for p in session.app.inventory.list_projects()}
     listed = session.make("list_projects", {}, None)["projects"]
     projects = [{**project, "root": roots[project["id"]]} for project in listed if project["id"] in roots]
@@ -80,7 +79,7 @@ def remove(
 ) -> None:
     """Forget a project. Nothing on disk changes."""
     session = session_of(ctx)
-    _refuse_globals(session, "project remove")
+    session.refuse_globals("project remove")
     found = session.app.inventory.require_project(project)
     session.app.inventory.remove_project(found, force=force)
     session.show(
@@ -92,12 +91,6 @@ def remove(
 def describe_project(project: "Project") -> dict[str, Any]:
     """Give a project as documents show it."""
     return {"id": project.id, "slug": project.slug, "root": str(project.root)}
-
-
-def _refuse_globals(session: Session, command: str) -> None:
-    session.refuse_workspace(command)
-    if session.options.project is not None:
-        raise InvalidArguments(f"--project: {command} takes no such option", reason="no_project_taken")
 
 
 def _show_added(result: dict[str, Any]) -> Shown:

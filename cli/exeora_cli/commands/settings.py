@@ -34,6 +34,7 @@ def get(
 ) -> None:
     """Print a setting, or all of them. One that is not set prints nothing, and null in JSON."""
     session = session_of(ctx)
+    session.refuse_globals("config")
     loaded = load_settings(find_places())
     if key is None:
         session.show({"settings": {k.typed: get_value(loaded, k) for k in KEYS}}, _show_all)
@@ -53,6 +54,7 @@ def get(
 def set_(ctx: typer.Context, key: Setting, value: Annotated[str, typer.Argument(metavar="VALUE")]) -> None:
     """Change a setting."""
     session = session_of(ctx)
+    session.refuse_globals("config")
     found = find_key(key)
     parsed = parse_value(found, value)
     store_value(find_places(), found, parsed)
@@ -69,6 +71,7 @@ def set_(ctx: typer.Context, key: Setting, value: Annotated[str, typer.Argument(
 def unset(ctx: typer.Context, key: Setting) -> None:
     """Take a setting out, so that the default counts again."""
     session = session_of(ctx)
+    session.refuse_globals("config")
     found = find_key(key)
     store_value(find_places(), found, None)
     session.show({"key": found.typed, "value": None}, lambda _result: Shown([], [f"{found.typed} is not set"]))

@@ -1,6 +1,5 @@
 """status: where one is, and where things are kept."""
 
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -32,6 +31,8 @@ group = Group("Workspaces")
 )
 def status(ctx: typer.Context) -> None:
     """Show where a command would act, and where things are kept."""
+    from importlib.metadata import version
+
     session = session_of(ctx)
     inventory = session.app.inventory
     project = session.find_project()

@@ -140,7 +140,7 @@ def attach(
     session.refuse_workspace("attach")
     project = session.require_project()
     # The current directory is the caller's and not the core's: a relative path means nothing there.
-    folder = None if path is None else os.path.normpath(session.folder / os.path.expanduser(path))
+    folder = None if path is None else str(session.folder / os.path.expanduser(path))
     arguments = _given({"path": folder, "branch": branch, "name": name, "slug": slug})
     session.show(session.make("attach_workspace", arguments, project), render.show_attached)
 
