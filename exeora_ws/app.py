@@ -11,6 +11,8 @@ from pathlib import Path
 from exeora_ws.database import Database
 from exeora_ws.environment import without_git_routing
 from exeora_ws.errors import ExeoraError
+from exeora_ws.files.patch import recover_patches
+from exeora_ws.files.snapshots import Snapshots
 from exeora_ws.names import WorkspaceId
 from exeora_ws.policy.approvals import APPROVAL_MIGRATIONS, Approvals
 from exeora_ws.policy.attendance import Attendance
@@ -18,6 +20,7 @@ from exeora_ws.policy.audit import AUDIT_MIGRATIONS, Audit
 from exeora_ws.policy.gate import Gate
 from exeora_ws.policy.signing import Signer
 from exeora_ws.policy.sources import PolicyBook
+from exeora_ws.processes.piped import spawn_piped
 from exeora_ws.processes.records import PROCESS_MIGRATIONS, Records, reap_leftovers, stop_workspace_everywhere
 from exeora_ws.processes.supervisor import Supervisor
 from exeora_ws.settings import Places, find_places, load_settings
@@ -26,8 +29,10 @@ from exeora_ws.tools.catalog import CATALOG
 from exeora_ws.tools.gate import CallGate
 from exeora_ws.tools.news import CatalogNews
 from exeora_ws.tools.services import Services
+from exeora_ws.tools.setup_commands import make_line_runner
 from exeora_ws.workspaces.inventory import Inventory
 from exeora_ws.workspaces.registry import REGISTRY_MIGRATIONS, Registry
+from exeora_ws.workspaces.setup import Setup
 from exeora_ws.workspaces.sweeper import MODULE as SWEEPER
 from exeora_ws.workspaces.upkeep import Upkeep
 
@@ -77,12 +82,14 @@ def open_app(places: Places | None = None) -> App:
     def stop_processes(workspace: WorkspaceId) -> Sequence[str]:
         return [live.command for live in stop_workspace_everywhere(database, workspace)]
 
+    registry = Registry(database, where)
     inventory = Inventory(
-        Registry(database, where),
+        registry,
         where,
         lambda: load_settings(where).managed_root(where),
         stop_processes,
-        lambda: start_in_background(SWEEPER, where),
+        free_disk=lambda: start_in_background(SWEEPER, where),
+        setup=Setup(registry, make_line_runner(supervisor)),
     )
     upkeep = Upkeep(inventory, lambda: load_settings(where).trash_bytes)
     services = Services(
@@ -91,8 +98,11 @@ def open_app(places: Places | None = None) -> App:
         settings=lambda: load_settings(where),
         inventory=inventory,
         supervisor=supervisor,
+        snapshots=Snapshots(where.snapshots),
+        spawn=spawn_piped,
     )
     reap_leftovers(database)
+    recover_patches(where.patches, where.locks)
     inventory.recover()
     calls = Calls(CATALOG, services, _open_gate(where, database, services))
     return App(where, inventory, upkeep, services, calls, session_closers=(supervisor.close_session,))

@@ -48,6 +48,16 @@ class Places:
         return self.data / "locks"
 
     @property
+    def snapshots(self) -> Path:
+        """What files held before a session first wrote them."""
+        return self.data / "snapshots"
+
+    @property
+    def patches(self) -> Path:
+        """Journals of patches under way."""
+        return self.data / "patches"
+
+    @property
     def log(self) -> Path:
         """Where a bug leaves its traceback."""
         return self.data / "exeora.log"
@@ -123,8 +133,7 @@ class Settings:
         """Longest published name of an upstream tool, in characters."""
         mcp = self.document.get("mcp", {})
         budget = mcp.get("nameBudget") if isinstance(mcp, dict) else None
-        good = isinstance(budget, int) and not isinstance(budget, bool) and budget > 0
-        return budget if good else TOOL_NAME_CHARACTERS
+        return budget if isinstance(budget, int) and budget > 1 else TOOL_NAME_CHARACTERS
 
     @property
     def tools_may_edit_policy(self) -> bool:

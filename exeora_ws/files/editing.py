@@ -14,8 +14,8 @@ from exeora_ws.files.faults import translated
 from exeora_ws.files.kinds import require_text
 from exeora_ws.files.reach import Reach
 from exeora_ws.files.replacing import Replacement, replace_text
-from exeora_ws.files.root import Spot
 from exeora_ws.files.snapshots import Snapshots
+from exeora_ws.files.spot import Spot
 from exeora_ws.files.writer import write_content
 from exeora_ws.limits import EDIT_FILE_BYTES, FILE_LOCK_SECONDS
 from exeora_ws.locks import hold_lock

@@ -23,7 +23,8 @@ import msgspec
 
 from exeora_ws.errors import ExeoraError, ToolFailed
 from exeora_ws.files.faults import translated
-from exeora_ws.files.root import Root, Spot
+from exeora_ws.files.root import Root
+from exeora_ws.files.spot import Spot
 from exeora_ws.files.writer import move_entry, remove_file, write_content
 from exeora_ws.limits import SNAPSHOT_FILE_BYTES
 from exeora_ws.locks import try_lock

@@ -16,7 +16,8 @@ from exeora_ws.files.globs import Glob
 from exeora_ws.files.links import find_links
 from exeora_ws.files.paths import show
 from exeora_ws.files.ripgrep import Patience, Ripgrep
-from exeora_ws.files.root import Root, Spot
+from exeora_ws.files.root import Root
+from exeora_ws.files.spot import Spot
 from exeora_ws.files.tree import Tree, sort_key
 from exeora_ws.limits import LIST_ENTRIES
 

@@ -4,13 +4,14 @@ Line ends are the one difference that an exact match forgives: a `\n` asked for 
 how a caller sees a Windows file. Pure functions over bytes.
 """
 
-import re
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 MOST_LISTED = 100
 """Overlapping matches are counted up to here; beyond it the count is "more than"."""
 _NEAREST_LINES = 20_000
+_NEAREST_ASKED = 200
 _NEAREST_SHOWN = 12
 _WINDOW_ABOVE_BYTES = 50_000
 
@@ -29,34 +30,49 @@ def find_matches(data: bytes, wanted: bytes, *, most: int = MOST_LISTED + 1) -> 
     When the text has lone newlines only, each matches a Windows line end too; if some matches are then byte for byte
     and others are not, only the former count.
     """
-    if b"\n" not in wanted or b"\r" in wanted or b"\r\n" not in data:
-        return _find_exact(data, wanted, most)
-    pattern = re.compile(rb"\r?\n".join(re.escape(line) for line in wanted.split(b"\n")))
-    spans: list[Span] = []
-    start = 0
-    while len(spans) < most and (match := pattern.search(data, start)):
-        spans.append(Span(match.start(), match.end()))
-        start = match.start() + (2 if data.startswith(b"\r\n", match.start()) else 1)
+    if not _forgives_endings(data, wanted):
+        return _find_exact(data, wanted, most, step=1)
+    spans = _find_across_endings(data, wanted, most, step=1)
     exact = [span for span in spans if data[span.start : span.end] == wanted]
     return exact or spans
 
 
-def _find_exact(data: bytes, wanted: bytes, most: int) -> list[Span]:
+def find_all_apart(data: bytes, wanted: bytes) -> list[Span]:
+    """Find every match from left to right, none overlapping the one before, as a replacement of all takes them."""
+    if _forgives_endings(data, wanted):
+        return _find_across_endings(data, wanted, len(data), step=len(wanted))
+    return _find_exact(data, wanted, len(data), step=len(wanted))
+
+
+def _forgives_endings(data: bytes, wanted: bytes) -> bool:
+    return b"\n" in wanted and b"\r" not in wanted and b"\r\n" in data
+
+
+def _find_exact(data: bytes, wanted: bytes, most: int, *, step: int) -> list[Span]:
     spans: list[Span] = []
     start = data.find(wanted)
     while start >= 0 and len(spans) < most:
         spans.append(Span(start, start + len(wanted)))
-        start = data.find(wanted, start + 1)
+        start = data.find(wanted, start + step)
     return spans
 
 
-def find_all_apart(data: bytes, wanted: bytes) -> list[Span]:
-    """Find every match from left to right, none overlapping the one before, as a replacement of all takes them."""
-    if b"\n" in wanted and b"\r" not in wanted and b"\r\n" in data:
-        pattern = re.compile(rb"\r?\n".join(re.escape(line) for line in wanted.split(b"\n")))
-    else:
-        pattern = re.compile(re.escape(wanted))
-    return [Span(match.start(), match.end()) for match in pattern.finditer(data)]
+def _find_across_endings(data: bytes, wanted: bytes, most: int, *, step: int) -> list[Span]:
+    """Search with every line end made a newline, and give the spans as they are in `data`."""
+    found = _find_exact(data.replace(b"\r\n", b"\n"), wanted, most, step=step)
+    if not found:
+        return []
+    # Where the newline of each Windows line end has come to lie: the n-th is n bytes further left than its `\r` was.
+    newlines = [position - number for number, position in enumerate(_positions(data, b"\r\n"))]
+    return [
+        Span(span.start + bisect_left(newlines, span.start), span.end + bisect_left(newlines, span.end))
+        for span in found
+    ]
+
+
+def count_lines(data: bytes) -> int:
+    r"""Count lines as every tool does: by `\n`, and a last one without it."""
+    return data.count(b"\n") + (data[-1:] not in (b"", b"\n"))
 
 
 def find_line(data: bytes, position: int) -> int:
@@ -66,18 +82,18 @@ def find_line(data: bytes, position: int) -> int:
 
 def find_line_span(data: bytes, first: int, last: int) -> Span:
     """Give the bytes of lines `first` to `last` (from 1, both included); past the end means the last line."""
-    starts = [0, *(position + 1 for position in _newlines(data))]
+    starts = [0, *(position + 1 for position in _positions(data, b"\n"))]
     if starts[-1] == len(data) and len(starts) > 1:
         starts.pop()
     start = starts[first - 1] if first <= len(starts) else len(data)
     return Span(start, starts[last] if last < len(starts) else len(data))
 
 
-def _newlines(data: bytes) -> Iterator[int]:
-    position = data.find(b"\n")
+def _positions(data: bytes, wanted: bytes) -> Iterator[int]:
+    position = data.find(wanted)
     while position >= 0:
         yield position
-        position = data.find(b"\n", position + 1)
+        position = data.find(wanted, position + len(wanted))
 
 
 def find_loose_matches(data: bytes, wanted: bytes, *, within: Span | None = None) -> list[Span]:
@@ -157,7 +173,7 @@ def _vote(lines: list[bytes], asked: list[bytes]) -> int | None:
     for number, line in enumerate(lines):
         places.setdefault(b"".join(line.split()), []).append(number)
     votes: dict[int, float] = {}
-    for offset, line in enumerate(asked):
+    for offset, line in enumerate(asked[:_NEAREST_ASKED]):
         bare = b"".join(line.split())
         here = places.get(bare, ()) if bare else ()
         for number in here[:200]:

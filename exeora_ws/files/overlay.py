@@ -10,7 +10,8 @@ from exeora_ws.errors import ExeoraError, InvalidArguments, PathNotFound, ToolFa
 from exeora_ws.files.editing import encode_text, load_text
 from exeora_ws.files.hunks import Hunk, apply_hunks
 from exeora_ws.files.protection import Protection
-from exeora_ws.files.root import Root, Spot, require_regular
+from exeora_ws.files.root import Root
+from exeora_ws.files.spot import Spot, require_regular
 from exeora_ws.limits import PATCH_BYTES, PATCH_OPERATIONS
 
 Key = tuple[str, ...]

@@ -24,7 +24,8 @@ from exeora_ws.files.journal import (
 from exeora_ws.files.overlay import After, Before, Key, Operation, Overlay, lay_over
 from exeora_ws.files.patch_diff import diff_patch
 from exeora_ws.files.reach import Reach
-from exeora_ws.files.root import Root, Spot
+from exeora_ws.files.root import Root
+from exeora_ws.files.spot import Spot
 from exeora_ws.files.writer import make_parents, move_entry, remove_file, same_state, write_content
 from exeora_ws.limits import FILE_LOCK_SECONDS
 from exeora_ws.locks import hold_lock

@@ -6,7 +6,8 @@ from pathlib import Path
 
 from exeora_ws.errors import PathEscape
 from exeora_ws.files.paths import is_git_name
-from exeora_ws.files.root import Root, Spot
+from exeora_ws.files.root import Root
+from exeora_ws.files.spot import Spot
 
 POLICY_FILE = "exeora.toml"
 

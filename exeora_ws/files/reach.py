@@ -8,7 +8,8 @@ from pathlib import Path
 
 from exeora_ws.errors import PathEscape, PathNotFound, WorkspaceUnavailable
 from exeora_ws.files.protection import Protection
-from exeora_ws.files.root import Root, Spot
+from exeora_ws.files.root import Root
+from exeora_ws.files.spot import Spot
 
 _AGENTS = "~/.agents"
 _AGENTS_FILE = f"{_AGENTS}/AGENTS.md"

@@ -10,7 +10,7 @@ from exeora_ws.cancellation import Cancellation
 from exeora_ws.errors import InvalidArguments
 from exeora_ws.files.faults import translated
 from exeora_ws.files.kinds import HEAD_BYTES, require_text
-from exeora_ws.files.root import Spot
+from exeora_ws.files.spot import Spot
 from exeora_ws.limits import READ_BYTES
 
 BOM = b"\xef\xbb\xbf"
@@ -70,6 +70,16 @@ def read_text(
             return _read(descriptor, spot.shown, offset, limit, column, max_bytes, cancellation or Cancellation())
     finally:
         os.close(descriptor)
+
+
+def number_lines(text: TextRange, *, separator: str = "| ") -> str:
+    """Put its number before each line, right-aligned to the largest."""
+    lines = text.content.split("\n")
+    ended = lines[-1] == ""
+    lines = lines[:-1] if ended else lines
+    width = len(str(text.first_line + len(lines) - 1))
+    numbered = "\n".join(f"{number:>{width}}{separator}{line}" for number, line in enumerate(lines, text.first_line))
+    return numbered + "\n" if ended and lines else numbered
 
 
 def _check_range(offset: int, limit: int | None, column: int) -> None:

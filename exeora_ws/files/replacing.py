@@ -7,6 +7,7 @@ from exeora_ws.files.endings import adopt_endings
 from exeora_ws.files.matching import (
     MOST_LISTED,
     Span,
+    count_lines,
     find_all_apart,
     find_line,
     find_line_span,
@@ -29,7 +30,7 @@ class Replacement:
     loose: bool = False
     """When nothing matches exactly, look for whole lines that differ in white space only."""
     first_line: int | None = None
-    """Look only from this line on (from 1) …"""
+    """Look only from this line on (from 1) …; with an empty `old`, the lines themselves are replaced."""
     last_line: int | None = None
     """… to this one, included; past the end means the last line."""
 
@@ -53,6 +54,8 @@ def replace_text(data: bytes, replacement: Replacement, shown: str) -> Replaced:
         ToolFailed: `no_match`, `ambiguous_match`.
     """
     old, new = encode_side(replacement.old, "old"), encode_side(replacement.new, "new")
+    if not old and replacement.first_line is not None:
+        return _replace_lines(data, _find_within(data, replacement), new)
     if not old:
         raise InvalidArguments("the old text is empty, so it names no place in the file", reason="empty_old_text")
     if old == new:
@@ -77,10 +80,23 @@ def encode_side(text: str, which: str) -> bytes:
 def _find_within(data: bytes, replacement: Replacement) -> Span:
     if replacement.first_line is None and replacement.last_line is None:
         return Span(0, len(data))
-    first, last = replacement.first_line or 1, replacement.last_line
-    if first < 1 or (last is not None and last < first):
-        raise InvalidArguments(f"lines {first} to {last} are no range", reason="invalid_range")
+    first = 1 if replacement.first_line is None else replacement.first_line
+    last = replacement.last_line
+    lines = count_lines(data)
+    if first < 1 or first > max(lines, 1) or (last is not None and last < first):
+        raise InvalidArguments(
+            f"lines {first} to {last or 'the end'} are no range of a file with {lines} lines",
+            reason="invalid_range",
+            data={"totalLines": lines},
+        )
     return find_line_span(data, first, data.count(b"\n") + 1 if last is None else last)
+
+
+def _replace_lines(data: bytes, span: Span, new: bytes) -> Replaced:
+    """Put other lines in the place of whole lines; the last of them ends as the last one there did."""
+    if new and data[span.start : span.end].endswith(b"\n") and not new.endswith(b"\n"):
+        new += b"\n"
+    return _splice(data, [span], data[span.start : span.end].replace(b"\r\n", b"\n"), new, loose=False)
 
 
 def _find_spans(data: bytes, old: bytes, replacement: Replacement, within: Span) -> tuple[list[Span], bool]:

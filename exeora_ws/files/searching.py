@@ -13,7 +13,8 @@ from exeora_ws.files.excerpts import Excerpt, LineReader
 from exeora_ws.files.globs import Glob
 from exeora_ws.files.paths import show
 from exeora_ws.files.ripgrep import Patience, PipedChild, Ripgrep, end, read_chunks
-from exeora_ws.files.root import Root, Spot
+from exeora_ws.files.root import Root
+from exeora_ws.files.spot import Spot
 from exeora_ws.files.tree import Tree, sort_key
 from exeora_ws.limits import GREP_MATCHES
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from exeora_ws.files.globs import Glob
 from exeora_ws.files.ignores import Ignores
 from exeora_ws.files.ripgrep import Patience, PipedChild, Ripgrep, end, read_chunks
-from exeora_ws.files.root import Spot
+from exeora_ws.files.spot import Spot
 
 _SPARE = 1_000
 

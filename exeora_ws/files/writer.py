@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 
 from exeora_ws.errors import ToolFailed
 from exeora_ws.files.faults import translated
-from exeora_ws.files.root import Held, Spot
+from exeora_ws.files.spot import Held, Spot
 
 _DRAFT = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW
 _TMPFILE = getattr(os, "O_TMPFILE", 0)

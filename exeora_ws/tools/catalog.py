@@ -3,12 +3,13 @@
 from collections.abc import Mapping
 from typing import Any
 
+from exeora_ws.tools.files import FILE_TOOLS
 from exeora_ws.tools.guidance import GUIDANCE_TOOLS
 from exeora_ws.tools.processes import PROCESS_TOOLS
 from exeora_ws.tools.services import Services
 from exeora_ws.tools.spec import Tool
 from exeora_ws.tools.workspaces import WORKSPACE_TOOLS
 
-TOOLS: tuple[Tool[Any, Any, Services], ...] = (*PROCESS_TOOLS, *WORKSPACE_TOOLS, *GUIDANCE_TOOLS)
+TOOLS: tuple[Tool[Any, Any, Services], ...] = (*FILE_TOOLS, *PROCESS_TOOLS, *WORKSPACE_TOOLS, *GUIDANCE_TOOLS)
 
 CATALOG: Mapping[str, Tool[Any, Any, Services]] = {tool.name: tool for tool in TOOLS}

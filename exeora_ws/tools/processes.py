@@ -234,8 +234,9 @@ def make_place_environment(place: Place, *, interactive: bool = False) -> dict[s
 @contextmanager
 def _command(call: Call[Any, Services], line: str, cwd: str | UnsetType) -> Iterator[Command]:
     place = call.require_place()
+    environ = make_place_environment(place) | call.services.inventory.setup.make_environment(place)
     with open_working_folder(place.root, call.services.home, None if isinstance(cwd, UnsetType) else cwd) as folder:
-        yield make_shell_command(line, cwd=folder.path, environ=make_place_environment(place), folder=folder.descriptor)
+        yield make_shell_command(line, cwd=folder.path, environ=environ, folder=folder.descriptor)
 
 
 def show_newest_line(progress: Progress, clock: Callable[[], float] = time.monotonic) -> OnOutput:

@@ -4,6 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from exeora_ws.files.ripgrep import Spawn
+from exeora_ws.files.snapshots import Snapshots
 from exeora_ws.processes.supervisor import Supervisor
 from exeora_ws.settings import Places, Settings
 from exeora_ws.workspaces.inventory import Inventory
@@ -21,3 +23,7 @@ class Services:
     inventory: Inventory
     supervisor: Supervisor
     """Every running command of this process."""
+    snapshots: Snapshots
+    """What files held before a session first wrote them."""
+    spawn: Spawn
+    """Starts a helper program, ripgrep, on pipes."""

@@ -255,7 +255,8 @@ class Upstreams:
                     self._note_change(offer)
                 self._report_warnings(offer)
             if touched:
-                self._drop_unused()
+                # Some take seconds to end, and whoever asks for tools waits for us here.
+                threading.Thread(target=self._drop_unused, name="upstream-drop", daemon=True).start()
                 self._wake.set()
 
     def _load_user(self) -> None:

@@ -47,6 +47,14 @@ CREATE TABLE removals (
 );
 """,
     "ALTER TABLE removals ADD COLUMN bytes INTEGER",
+    """
+CREATE TABLE ports (
+    port INTEGER PRIMARY KEY, workspace_id TEXT NOT NULL, name TEXT NOT NULL, UNIQUE (workspace_id, name)
+);
+CREATE TABLE trusted (
+    project_id TEXT NOT NULL, digest TEXT NOT NULL, at REAL NOT NULL, PRIMARY KEY (project_id, digest)
+);
+""",
 )
 
 

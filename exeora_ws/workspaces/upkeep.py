@@ -14,6 +14,7 @@ from exeora_ws.workspaces import connect, locking, moving, rename, restore, tras
 from exeora_ws.workspaces.create import Creation, Wanted, create_workspace
 from exeora_ws.workspaces.inventory import Inventory
 from exeora_ws.workspaces.place import Place, Project
+from exeora_ws.workspaces.setup import Prepared
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +24,7 @@ class Made:
     creation: Creation
     behind: tuple[str, int] | None
     moved: moving.Moved | None
+    prepared: Prepared
     dry_run: bool
 
 
@@ -109,7 +111,9 @@ class Upkeep:
             finally:
                 if move is not None:
                     move.close()
-            return Made(creation, variants.count_behind(repository, creation.base), moved, asked.dry_run)
+            behind = variants.count_behind(repository, creation.base)
+        ready = Prepared("none") if asked.dry_run else self._inventory.prepare(source.project, creation, cancellation)
+        return Made(creation, behind, moved, ready, asked.dry_run)
 
     def _create(self, source: Place, wanted: Wanted, move: moving.Move | None, cancellation: Cancellation) -> Creation:
         root = self._inventory.managed_root()
