@@ -23,7 +23,7 @@ from exeora_ws.limits import MESSAGE_BYTES
 from exeora_ws.serve.admission import Admitted, Door, Refused
 from exeora_ws.serve.conversation import Context, Conversation, Visitor, connection_of
 from exeora_ws.serve.hosts import choose_hosts
-from exeora_ws.serve.listening import Patience, listen, url_of
+from exeora_ws.serve.listening import HurriedProtocol, Patience, listen, url_of
 from exeora_ws.serve.log import keep_log
 from exeora_ws.serve.options import HttpEvent, HttpOptions
 from exeora_ws.serve.results import HTTP_WIRE_BYTES
@@ -103,6 +103,7 @@ class Site:
         server = _Server(
             uvicorn.Config(
                 self,
+                http=HurriedProtocol,
                 lifespan="off",
                 ws="none",
                 log_config=None,
