@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from exeora_ws.cancellation import Cancellation
 from exeora_ws.database import Database
+from exeora_ws.errors import PathNotFound
 from exeora_ws.processes.output import Tail
 from exeora_ws.processes.records import (
     PROCESS_MIGRATIONS,
@@ -118,6 +119,14 @@ def test_case_36_also_what_has_no_row(serve, database):
     assert len(find_tagged(tag)) == 1
     reap_leftovers(database)
     assert find_tagged(tag) == []
+
+
+def test_the_server_is_on_record_before_its_first_command_can_start(recorded, database, shell, tmp_path):
+    with pytest.raises(PathNotFound):
+        recorded.start(shell("true", cwd=tmp_path / "gone"), OWNER)
+    assert len(rows(database, "process_servers")) == 1
+    recorded.close()
+    assert rows(database, "process_servers") == []
 
 
 def test_a_server_that_lives_is_left_alone(serve, database):
