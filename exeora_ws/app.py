@@ -3,6 +3,7 @@
 import os
 import sys
 import threading
+from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -21,7 +22,13 @@ from exeora_ws.policy.gate import Gate
 from exeora_ws.policy.signing import Signer
 from exeora_ws.policy.sources import PolicyBook
 from exeora_ws.processes.piped import spawn_piped
-from exeora_ws.processes.records import PROCESS_MIGRATIONS, Records, reap_leftovers, stop_workspace_everywhere
+from exeora_ws.processes.records import (
+    PROCESS_MIGRATIONS,
+    Records,
+    list_live,
+    reap_leftovers,
+    stop_workspace_everywhere,
+)
 from exeora_ws.processes.supervisor import Supervisor
 from exeora_ws.settings import Places, find_places, load_settings
 from exeora_ws.tools.call import Calls
@@ -91,7 +98,11 @@ def open_app(places: Places | None = None) -> App:
         free_disk=lambda: start_in_background(SWEEPER, where),
         setup=Setup(registry, make_line_runner(supervisor)),
     )
-    upkeep = Upkeep(inventory, lambda: load_settings(where).trash_bytes)
+    upkeep = Upkeep(
+        inventory,
+        lambda: load_settings(where).trash_bytes,
+        lambda: Counter(live.workspace for live in list_live(database)),
+    )
     services = Services(
         places=where,
         home=Path(os.path.expanduser("~")),

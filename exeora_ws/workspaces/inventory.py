@@ -123,7 +123,14 @@ class Inventory:
         return tuple(self.stop_processes(place.workspace.id))
 
     def remove(
-        self, place: Place, *, force: bool, delete_branch: bool, cancellation: Cancellation, now: bool = False
+        self,
+        place: Place,
+        *,
+        force: bool,
+        delete_branch: bool,
+        cancellation: Cancellation,
+        now: bool = False,
+        merged_at: str | None = None,
     ) -> remove.Removal:
         """Remove a workspace; see `remove.remove_workspace`. The trash is swept afterwards, in the background."""
         with self.working_on(place.project, cancellation):
@@ -138,6 +145,7 @@ class Inventory:
                 stop=self.stop_processes,
                 tear_down=lambda: self.setup.tear_down(current, cancellation),
                 now=now,
+                merged_at=merged_at,
             )
         if trash.needs_sweep(self.registry, now=time.time()):
             self._free_disk()

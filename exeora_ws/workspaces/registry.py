@@ -150,6 +150,12 @@ class Registry:
             ).fetchone()
         return Base(*row) if row else None
 
+    def find_birth(self, workspace_id: WorkspaceId) -> float:
+        """When a workspace was registered, in seconds since 1970; 0 when it is not."""
+        with self.database.read() as connection:
+            row = connection.execute("SELECT created_at FROM workspaces WHERE id = ?", (workspace_id,)).fetchone()
+        return float(row[0]) if row else 0.0
+
     def list_history(self, workspace_id: WorkspaceId) -> list[State]:
         """What became of a workspace, oldest first; also of one that is gone."""
         with self.database.read() as connection:
