@@ -68,14 +68,17 @@ class Records:
         Raises:
             ToolFailed: the database cannot be written.
         """
-        us = require_entry(os.getpid()).identity
-        server = (get_server_tag(), us.pid, us.started, load_boot_id(), load_pid_namespace())
-        row = (process_id, server[0], kind, tree.root.pid, tree.root.started, tree.tag, tree.leads_session)
+        row = (process_id, get_server_tag(), kind, tree.root.pid, tree.root.started, tree.tag, tree.leads_session)
         about = (owner.project, owner.workspace, line[:COMMAND_CHARACTERS], time.time())
         with self._database.write() as connection:
-            connection.execute("INSERT OR IGNORE INTO process_servers VALUES (?, ?, ?, ?, ?)", server)
+            _insert_server(connection)
             connection.execute("INSERT INTO live_processes VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row + about)
             self._delete(connection)
+
+    def announce_server(self) -> None:
+        """Write this process's own row, before it starts a helper that has none: the next start finds it by that."""
+        with self._database.write() as connection:
+            _insert_server(connection)
 
     def mark_done(self, process_id: str) -> None:
         """Note that a row can go; touches no database, so that the loop may call it."""
@@ -101,6 +104,12 @@ class Records:
         with self._lock:
             done, self._done = self._done, set()
         connection.executemany("DELETE FROM live_processes WHERE id = ?", [(process_id,) for process_id in done])
+
+
+def _insert_server(connection: Connection) -> None:
+    us = require_entry(os.getpid()).identity
+    server = (get_server_tag(), us.pid, us.started, load_boot_id(), load_pid_namespace())
+    connection.execute("INSERT OR IGNORE INTO process_servers VALUES (?, ?, ?, ?, ?)", server)
 
 
 def list_live(database: Database) -> list[LiveProcess]:

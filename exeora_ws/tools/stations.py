@@ -133,4 +133,5 @@ class Outcome:
         """Give the structured content: the result object, or `{"error": …}`."""
         if self.error is not None:
             return {"error": self.error.to_dict()}
-        return dict(msgspec.to_builtins(self.result))
+        shown: dict[str, Any] = msgspec.to_builtins(self.result)
+        return shown

@@ -142,6 +142,12 @@ class Registry:
             ).fetchone()
         return _workspace(row) if row else None
 
+    def find_root(self, workspace_id: WorkspaceId) -> Path | None:
+        """Where a workspace's tools act, by its id alone."""
+        with self.database.read() as connection:
+            row = connection.execute("SELECT path FROM workspaces WHERE id = ?", (workspace_id,)).fetchone()
+        return Path(row[0]) if row else None
+
     def find_base(self, workspace_id: WorkspaceId) -> Base | None:
         """What a workspace was made from, if we made it."""
         with self.database.read() as connection:
