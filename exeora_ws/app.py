@@ -121,7 +121,7 @@ class LateUpstreams:
         from exeora_ws.upstream.instance import Surroundings  # noqa: PLC0415  80 ms that few commands need
         from exeora_ws.upstream.upstreams import Upstreams  # noqa: PLC0415  same
 
-        self._records.announce_server()
+        self._records.announce()
         surroundings = Surroundings(partial(spawn_piped, writable_stdin=True), lambda: without_secrets(os.environ))
         opened = Upstreams(self._places.mcp_file, surroundings, budget=load_settings(self._places).name_budget)
         opened.on_change(lambda _project: self._news.tell())

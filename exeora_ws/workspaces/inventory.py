@@ -44,7 +44,7 @@ class Inventory:
         self.managed_root = managed_root
         self.stop_processes = stop_processes
         self.setup = setup
-        self._places = places
+        self.places = places
         self._free_disk = free_disk
 
     def list_projects(self) -> list[Project]:
@@ -157,7 +157,7 @@ class Inventory:
         The plain-text copy is made again when there is none: a kill after a commit, a new boot.
         """
         settled = recover.recover_idle(self.registry, self.lock_of)
-        if not inventory_file.is_current(str(self._places.inventory)):
+        if not inventory_file.is_current(str(self.places.inventory)):
             self.registry.publish()
         return settled
 
@@ -176,7 +176,7 @@ class Inventory:
 
     def lock_of(self, common_dir: Path) -> Path:
         """Give the lock file of a repository, by its shared Git folder."""
-        return name_lock(self._places, common_dir)
+        return name_lock(self.places, common_dir)
 
 
 def name_lock(places: Places, common_dir: Path) -> Path:

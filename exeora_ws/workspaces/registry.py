@@ -222,6 +222,16 @@ def delete_project(connection: sqlite3.Connection, project_id: ProjectId) -> Non
     connection.execute("DELETE FROM projects WHERE id = ?", (project_id,))
 
 
+def relocate_project(connection: sqlite3.Connection, project: Project, root: Path, top: Path) -> None:
+    """Have a project and its main lead to another folder; `top` is its main worktree's."""
+    common_dir = str(top / ".git") if project.common_dir is not None else None
+    connection.execute("UPDATE projects SET root = ?, common_dir = ? WHERE id = ?", (str(root), common_dir, project.id))
+    connection.execute(
+        "UPDATE workspaces SET worktree = ?, path = ? WHERE project_id = ? AND slug = 'main'",
+        (str(top), str(root), project.id),
+    )
+
+
 def insert_workspace(connection: sqlite3.Connection, workspace: Workspace, base: Base | None, state: str) -> None:
     """Add a workspace, and the first entry of its history."""
     connection.execute(

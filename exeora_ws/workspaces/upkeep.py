@@ -3,17 +3,21 @@
 Like `inventory.py`, each under the lock and the recovery that it needs.
 """
 
+import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from exeora_ws.cancellation import Cancellation
 from exeora_ws.errors import InvalidArguments, ToolFailed
+from exeora_ws.files.ripgrep import find_ripgrep
 from exeora_ws.git.opening import open_repository
 from exeora_ws.git.port import Difference
 from exeora_ws.workspaces import connect, locking, moving, overview, rename, restore, trash, variants
 from exeora_ws.workspaces.create import Creation, Wanted, create_workspace
+from exeora_ws.workspaces.doctor import Finding, Problem, examine_project, settle
 from exeora_ws.workspaces.inventory import Inventory
+from exeora_ws.workspaces.machine import examine_machine
 from exeora_ws.workspaces.merge import Merging, load_difference, merge_workspace
 from exeora_ws.workspaces.place import Place, Project
 from exeora_ws.workspaces.prune import Verdict, Wish, judge_all
@@ -174,3 +178,26 @@ class Upkeep:
         """Give what a workspace has that its base had not; see `merge.load_difference`."""
         self._inventory.require_available(place, files=True)
         return load_difference(self._registry, place, against, stat=stat)
+
+    def examine_machine(self, *, fix: bool) -> Iterator[Finding]:
+        """What is wrong with programs and folders that everything needs; see `machine.examine_machine`."""
+        inventory = self._inventory
+        problems = examine_machine(inventory.places, inventory.managed_root(), lambda: find_ripgrep(os.environ))
+        for problem in problems:
+            yield settle(problem, fix=fix)
+
+    def examine(self, project: Project, *, fix: bool, cancellation: Cancellation) -> Iterator[Finding]:
+        """What is wrong with a project and its workspaces; with `fix`, what can lose nothing is put right."""
+        unfinished = [o for o in self._registry.list_unfinished() if o.project_id == project.id]
+        if project.common_dir is None or not project.common_dir.is_dir():
+            yield from self._examine(project, fix)
+            return
+        with self._inventory.working_on(project, cancellation):
+            for operation in unfinished:
+                said = f"a {operation.kind} was cut short; it has been completed or taken back"
+                yield Finding(Problem("unfinished", project.slug, said, "nothing"), "fixed")
+            yield from self._examine(project, fix)
+
+    def _examine(self, project: Project, fix: bool) -> Iterator[Finding]:
+        for problem in examine_project(self._registry, self._inventory.managed_root(), project):
+            yield settle(problem, fix=fix)
