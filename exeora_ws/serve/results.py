@@ -8,7 +8,6 @@ import msgspec
 from exeora_ws.errors import ExeoraError, ToolFailed
 from exeora_ws.limits import RESULT_BYTES
 from exeora_ws.tools.call import Outcome
-from exeora_ws.tools.proxied import VerbatimResult
 
 HTTP_WIRE_BYTES = 1_040_000
 """A whole answer over HTTP: the SDK's client refuses a server-sent event of more than 1,048,576 bytes."""
@@ -27,8 +26,8 @@ def show_outcome(outcome: Outcome, *, wire_bytes: int | None = None) -> dict[str
     """
     if outcome.error is not None:
         return show_error(outcome.error)
-    if isinstance(outcome.result, VerbatimResult):
-        return dict(outcome.result.raw)
+    if outcome.verbatim is not None:
+        return outcome.verbatim
     structured = outcome.to_dict()
     text = msgspec.json.encode(structured)
     if len(text) > RESULT_BYTES:

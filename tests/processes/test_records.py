@@ -98,7 +98,7 @@ def test_case_36_what_a_killed_server_started_is_gone_after_the_next_start(serve
     lines = ["exec sleep 300", "exec $PROGRAMS/ignores_term.sh", "setsid sleep 300 & exec sleep 300"]
     server, tag = serve(*lines, "$PROGRAMS/forks_twice.py --stay", kind=kind)
     assert eventually(lambda: len(find_tagged(tag)) >= 8)
-    assert len(list_live(database)) == 4
+    assert eventually(lambda: len(list_live(database)) == 4)
     os.kill(server.pid, signal.SIGKILL)
     server.wait()
     assert eventually(lambda: len(find_tagged(tag)) >= 8)
