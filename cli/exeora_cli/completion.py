@@ -49,3 +49,16 @@ def complete_setting(ctx: typer.Context) -> list[str]:
 
     del ctx
     return [key.typed for key in KEYS]
+
+
+def complete_token(ctx: typer.Context) -> list[str]:
+    """Give the ids of the tokens that open something."""
+    import time
+
+    from exeora_ws.serve.tokens import TokenBook
+
+    try:
+        tokens = TokenBook(session_of(ctx).app.places).list()
+    except ExeoraError:
+        return []
+    return [token.id for token in tokens if token.is_valid(time.time())]

@@ -85,7 +85,7 @@ class Program(TyperGroup):
 
 
 def spread_options(root: Any) -> None:
-    """Have every command take the program's own options after its name too.
+    """Have every command take the program's own options after its name too, but for one that it has itself.
 
     Args:
         root: the group that typer built; its commands are changed in place.
@@ -94,7 +94,8 @@ def spread_options(root: Any) -> None:
     for parameter in shared:
         _hand_over(parameter)
     for command in _list_commands(root):
-        command.params.extend(copy.copy(parameter) for parameter in shared)
+        own = {option for parameter in command.params for option in parameter.opts}
+        command.params.extend(copy.copy(parameter) for parameter in shared if own.isdisjoint(parameter.opts))
 
 
 def _list_commands(group: Any) -> list[Any]:

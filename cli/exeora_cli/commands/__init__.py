@@ -1,6 +1,6 @@
 """The commands, one module a group; a new group is one module and one line here."""
 
-from exeora_cli.commands import agents, completions, projects, servers, settings, status, workspaces
+from exeora_cli.commands import agents, completions, projects, servers, settings, status, tokens, workspaces
 from exeora_cli.group import Group
 
 GROUPS: tuple[Group, ...] = (
@@ -8,6 +8,7 @@ GROUPS: tuple[Group, ...] = (
     status.group,
     agents.group,
     servers.group,
+    tokens.group,
     projects.group,
     settings.group,
     completions.group,
