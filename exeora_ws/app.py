@@ -3,16 +3,20 @@
 import os
 import sys
 import threading
+from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from exeora_ws.database import Database
 from exeora_ws.environment import without_git_routing
 from exeora_ws.errors import ExeoraError
 from exeora_ws.files.patch import recover_patches
 from exeora_ws.files.snapshots import Snapshots
+from exeora_ws.git.opening import load_libgit2
 from exeora_ws.names import WorkspaceId
 from exeora_ws.policy.approvals import APPROVAL_MIGRATIONS, Approvals
 from exeora_ws.policy.attendance import Attendance
@@ -20,8 +24,15 @@ from exeora_ws.policy.audit import AUDIT_MIGRATIONS, Audit
 from exeora_ws.policy.gate import Gate
 from exeora_ws.policy.signing import Signer
 from exeora_ws.policy.sources import PolicyBook
+from exeora_ws.processes.environment import without_secrets
 from exeora_ws.processes.piped import spawn_piped
-from exeora_ws.processes.records import PROCESS_MIGRATIONS, Records, reap_leftovers, stop_workspace_everywhere
+from exeora_ws.processes.records import (
+    PROCESS_MIGRATIONS,
+    Records,
+    list_live,
+    reap_leftovers,
+    stop_workspace_everywhere,
+)
 from exeora_ws.processes.supervisor import Supervisor
 from exeora_ws.settings import Places, find_places, load_settings
 from exeora_ws.tools.call import Calls
@@ -35,6 +46,9 @@ from exeora_ws.workspaces.registry import REGISTRY_MIGRATIONS, Registry
 from exeora_ws.workspaces.setup import Setup
 from exeora_ws.workspaces.sweeper import MODULE as SWEEPER
 from exeora_ws.workspaces.upkeep import Upkeep
+
+if TYPE_CHECKING:
+    from exeora_ws.upstream.upstreams import Upstreams
 
 MIGRATIONS = {
     "registry": REGISTRY_MIGRATIONS,
@@ -58,6 +72,8 @@ class App:
     """End what lives as long as a conversation: its processes, its snapshots."""
     news: CatalogNews = field(default_factory=CatalogNews)
     """Told by whoever changes what is on offer: a policy file, an upstream server."""
+    upstreams: "LateUpstreams | None" = None
+    """The upstream servers; opened by the first call or listing that may concern one."""
 
     def close_session(self, session: str) -> None:
         """End what a conversation has started. Every server calls it once for each session."""
@@ -66,7 +82,50 @@ class App:
 
     def close(self) -> None:
         """End everything this process has started. A server calls it at its end."""
+        if self.upstreams is not None:
+            self.upstreams.close()
         self.services.supervisor.close()
+
+    def stay(self) -> None:
+        """Prepare for a long life: load what makes each of a server's many calls cheaper (100 ms, once)."""
+        load_libgit2()
+
+
+class LateUpstreams:
+    """The upstream servers, opened when they are first asked for: most commands never do."""
+
+    def __init__(self, places: Places, records: Records, news: CatalogNews) -> None:
+        self._places = places
+        self._records = records
+        self._news = news
+        self._lock = threading.Lock()
+        self._opened: Upstreams | None = None
+
+    def __call__(self) -> "Upstreams":
+        """Give them, opened."""
+        with self._lock:
+            if self._opened is None:
+                self._opened = self._open()
+            return self._opened
+
+    def stop_directory(self, directory: Path) -> list[str]:
+        """End what runs in a workspace that goes; names the servers."""
+        return self._opened.stop_directory(directory) if self._opened is not None else []
+
+    def close(self) -> None:
+        """End all of them."""
+        if self._opened is not None:
+            self._opened.close()
+
+    def _open(self) -> "Upstreams":
+        from exeora_ws.upstream.instance import Surroundings  # noqa: PLC0415  80 ms that few commands need
+        from exeora_ws.upstream.upstreams import Upstreams  # noqa: PLC0415  same
+
+        self._records.announce()
+        surroundings = Surroundings(partial(spawn_piped, writable_stdin=True), lambda: without_secrets(os.environ))
+        opened = Upstreams(self._places.mcp_file, surroundings, budget=load_settings(self._places).name_budget)
+        opened.on_change(lambda _project: self._news.tell())
+        return opened
 
 
 def open_app(places: Places | None = None) -> App:
@@ -77,12 +136,14 @@ def open_app(places: Places | None = None) -> App:
     """
     where = places or find_places()
     database = Database(where.database, MIGRATIONS)
-    supervisor = Supervisor(records=Records(database))
+    records, news, registry = Records(database), CatalogNews(), Registry(database, where)
+    supervisor, upstreams = Supervisor(records=records), LateUpstreams(where, records, news)
 
     def stop_processes(workspace: WorkspaceId) -> Sequence[str]:
-        return [live.command for live in stop_workspace_everywhere(database, workspace)]
+        commands = [live.command for live in stop_workspace_everywhere(database, workspace)]
+        root = registry.find_root(workspace)
+        return commands + (upstreams.stop_directory(root) if root is not None else [])
 
-    registry = Registry(database, where)
     inventory = Inventory(
         registry,
         where,
@@ -91,7 +152,11 @@ def open_app(places: Places | None = None) -> App:
         free_disk=lambda: start_in_background(SWEEPER, where),
         setup=Setup(registry, make_line_runner(supervisor)),
     )
-    upkeep = Upkeep(inventory, lambda: load_settings(where).trash_bytes)
+    upkeep = Upkeep(
+        inventory,
+        lambda: load_settings(where).trash_bytes,
+        lambda: Counter(live.workspace for live in list_live(database)),
+    )
     services = Services(
         places=where,
         home=Path(os.path.expanduser("~")),
@@ -104,8 +169,17 @@ def open_app(places: Places | None = None) -> App:
     reap_leftovers(database)
     recover_patches(where.patches, where.locks)
     inventory.recover()
-    calls = Calls(CATALOG, services, _open_gate(where, database, services))
-    return App(where, inventory, upkeep, services, calls, session_closers=(supervisor.close_session,))
+    calls = Calls(CATALOG, services, _open_gate(where, database, services), upstreams)
+    return App(
+        where,
+        inventory,
+        upkeep,
+        services,
+        calls,
+        session_closers=(supervisor.close_session,),
+        news=news,
+        upstreams=upstreams,
+    )
 
 
 def start_in_background(module: str, places: Places) -> None:

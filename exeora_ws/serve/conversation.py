@@ -158,12 +158,13 @@ class Conversation:
 
     def _describe_offered(self, scope: Scope) -> list[dict[str, Any]]:
         """For a thread: what is offered depends on files."""
-        return [describe_tool(tool, account=scope.account) for tool in self._offers.list(scope)]
+        native = [describe_tool(tool, account=scope.account) for tool in self._offers.list(scope)]
+        return native + self._calls.offered_proxied(scope)
 
     async def _call_tool(self, ctx: Context, params: mcp.CallToolRequestParams) -> mcp.CallToolResult:
         visitor = self._visitor_of(ctx)
         tool = self._calls.catalog.get(params.name)
-        if tool is None or (tool.account_only and not visitor.scope.account):
+        if tool is not None and tool.account_only and not visitor.scope.account:
             unknown = UnknownTool(f"there is no tool {params.name[:100]!r}", hint="tools/list names those there are")
             self._answer(ctx, show_error(unknown))
         else:

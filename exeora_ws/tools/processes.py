@@ -257,10 +257,15 @@ def show_newest_line(progress: Progress, clock: Callable[[], float] = time.monot
 _ACTS = Hints(read_only=False, destructive=True, idempotent=False, open_world=True)
 _UNKNOWN = {"unknown_process": "no such process in this workspace: never started here, or ended over ten minutes ago"}
 _START_REASONS = {
-    "cwd_gone": "the folder to start in is gone",
+    "cwd_gone": "the folder to start in went as the command was started",
+    "folder_missing": "the workspace's own folder is gone",
     "not_a_folder": "cwd is not a folder",
+    "dangling_link": "cwd is a link that leads to nothing",
     "link_loop": "the links in cwd lead in a circle",
+    "outside_root": "cwd leads out of the workspace",
+    "absolute_path": "cwd is absolute",
     "invalid_path": "cwd holds a NUL or half a character",
+    "name_too_long": "a name in cwd is longer than the system takes",
     "invalid_text": "the command holds a NUL or half a character",
     "not_started": "the system would not start the shell; the message has its words",
     "command_too_long": "longer than the system takes as one argument",

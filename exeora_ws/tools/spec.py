@@ -10,6 +10,7 @@ import msgspec
 
 from exeora_ws.cancellation import Cancellation, Progress
 from exeora_ws.names import ProjectId
+from exeora_ws.policy.request import Upstream
 from exeora_ws.workspaces.place import Place, Project
 
 
@@ -93,6 +94,8 @@ class Call(Generic[A, S]):
     progress: Progress
     granted: frozenset[ProjectId] | None
     """The projects the caller reaches; None means all."""
+    admit: Callable[[bool], None]
+    """Judges the call once more, right before it is passed on; told whether it (still) only reads."""
     session: str
     """Names the conversation, for what lives as long as it does (snapshots, processes)."""
 
@@ -126,6 +129,8 @@ class Tool(Generic[A, R, S]):
         reasons: the machine-readable reasons its errors may carry, with what each means.
         command: gives the command line to be judged by policy, for tools that run one.
         account_only: offered only where one connection may reach several projects.
+        workspace_field: the routing field; another one where an upstream's tool has a `workspace` of its own.
+        upstream: whose tool it is, for one that is passed on to another MCP server.
     """
 
     name: str
@@ -140,8 +145,9 @@ class Tool(Generic[A, R, S]):
     reasons: Mapping[str, str]
     command: Callable[[A], str] | None = None
     account_only: bool = False
+    workspace_field: str = "workspace"
+    upstream: Upstream | None = None
 
-    ROUTING_FIELD: ClassVar[str] = "workspace"
     PROJECT_FIELD: ClassVar[str] = "project"
 
     @cached_property
@@ -160,9 +166,9 @@ class Tool(Generic[A, R, S]):
         properties = dict(schema.get("properties", {}))
         required = list(schema.get("required", []))
         if self.routing is not Routing.NONE:
-            properties[self.ROUTING_FIELD] = {"type": "string", "description": _workspace_text(self)}
+            properties[self.workspace_field] = {"type": "string", "description": _workspace_text(self)}
             if self.routing is Routing.REQUIRED:
-                required.append(self.ROUTING_FIELD)
+                required.append(self.workspace_field)
         if account and self.needs is not Needs.NOTHING:
             properties[self.PROJECT_FIELD] = {"type": "string", "description": _PROJECT_TEXT}
         schema["properties"] = properties

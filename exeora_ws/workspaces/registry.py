@@ -142,6 +142,12 @@ class Registry:
             ).fetchone()
         return _workspace(row) if row else None
 
+    def find_root(self, workspace_id: WorkspaceId) -> Path | None:
+        """Where a workspace's tools act, by its id alone."""
+        with self.database.read() as connection:
+            row = connection.execute("SELECT path FROM workspaces WHERE id = ?", (workspace_id,)).fetchone()
+        return Path(row[0]) if row else None
+
     def find_base(self, workspace_id: WorkspaceId) -> Base | None:
         """What a workspace was made from, if we made it."""
         with self.database.read() as connection:
@@ -149,6 +155,12 @@ class Registry:
                 "SELECT base_ref, base_commit FROM workspaces WHERE id = ? AND base_commit IS NOT NULL", (workspace_id,)
             ).fetchone()
         return Base(*row) if row else None
+
+    def find_birth(self, workspace_id: WorkspaceId) -> float:
+        """When a workspace was registered, in seconds since 1970; 0 when it is not."""
+        with self.database.read() as connection:
+            row = connection.execute("SELECT created_at FROM workspaces WHERE id = ?", (workspace_id,)).fetchone()
+        return float(row[0]) if row else 0.0
 
     def list_history(self, workspace_id: WorkspaceId) -> list[State]:
         """What became of a workspace, oldest first; also of one that is gone."""
@@ -208,6 +220,16 @@ def delete_project(connection: sqlite3.Connection, project_id: ProjectId) -> Non
     """Take a project and its workspaces off the registry; nothing on disk changes."""
     connection.execute("DELETE FROM workspaces WHERE project_id = ?", (project_id,))
     connection.execute("DELETE FROM projects WHERE id = ?", (project_id,))
+
+
+def relocate_project(connection: sqlite3.Connection, project: Project, root: Path, top: Path) -> None:
+    """Have a project and its main lead to another folder; `top` is its main worktree's."""
+    common_dir = str(top / ".git") if project.common_dir is not None else None
+    connection.execute("UPDATE projects SET root = ?, common_dir = ? WHERE id = ?", (str(root), common_dir, project.id))
+    connection.execute(
+        "UPDATE workspaces SET worktree = ?, path = ? WHERE project_id = ? AND slug = 'main'",
+        (str(top), str(root), project.id),
+    )
 
 
 def insert_workspace(connection: sqlite3.Connection, workspace: Workspace, base: Base | None, state: str) -> None:

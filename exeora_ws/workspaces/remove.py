@@ -63,6 +63,7 @@ def remove_workspace(
     stop: StopProcesses,
     tear_down: TearDown,
     now: bool = False,
+    merged_at: str | None = None,
 ) -> Removal:
     """Disconnect a workspace and take its folder away. The caller holds the repository's lock and has recovered.
 
@@ -75,6 +76,7 @@ def remove_workspace(
         stop: ends the processes in it, after every check and before the folder moves.
         tear_down: runs the project's teardown commands in it, just before that.
         now: it shall not come back: the next sweep deletes it.
+        merged_at: the commit at which the branch is known to be merged, although `git branch -d` would not see it.
 
     Raises:
         ToolFailed: `is_main`, `locked`, `foreign_folder`, `dirty`, `operation_in_progress`, `unreachable_commits`,
@@ -91,7 +93,8 @@ def remove_workspace(
     torn_down = None if gone else tear_down()
     stopped = tuple(stop(workspace.id))
     facts = _facts(registry, repository, managed_root, workspace, worktree, gone=gone)
-    facts = msgspec.structs.replace(facts, delete_branch=delete_branch, now=now)
+    known = merged_at is not None and facts.head == merged_at
+    facts = msgspec.structs.replace(facts, delete_branch=delete_branch, now=now, force_branch=known)
     operation = Unfinished(
         secrets.token_hex(8),
         "remove",
@@ -253,7 +256,7 @@ def _delete_branch(project: Project, facts: RemovalFacts) -> BranchDeletion | No
     if facts.branch is None or facts.head is None:
         return BranchDeletion(deleted=False, reason="missing", message="the workspace was on no branch")
     top = resolve.require_repository_dir(project) if project.bare else project.root
-    return open_repository(_top(project, top)).delete_branch(facts.branch, facts.head)
+    return open_repository(_top(project, top)).delete_branch(facts.branch, facts.head, force=facts.force_branch)
 
 
 def _top(project: Project, root: Path) -> Path:

@@ -50,6 +50,8 @@ class RemovalFacts(msgspec.Struct, frozen=True, kw_only=True):
     base_ref: str | None = None
     base_commit: str | None = None
     branch_settings: tuple[tuple[str, str], ...] = ()
+    force_branch: bool = False
+    """The branch is known to be merged in a way that `git branch -d` does not see."""
     now: bool = False
     """It shall not come back: its disk is freed at once."""
 

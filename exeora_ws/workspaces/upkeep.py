@@ -3,17 +3,24 @@
 Like `inventory.py`, each under the lock and the recovery that it needs.
 """
 
+import os
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from exeora_ws.cancellation import Cancellation
-from exeora_ws.errors import InvalidArguments
+from exeora_ws.errors import InvalidArguments, ToolFailed
+from exeora_ws.files.ripgrep import find_ripgrep
 from exeora_ws.git.opening import open_repository
-from exeora_ws.workspaces import connect, locking, moving, rename, restore, trash, variants
+from exeora_ws.git.port import Difference
+from exeora_ws.workspaces import connect, locking, moving, overview, rename, restore, trash, variants
 from exeora_ws.workspaces.create import Creation, Wanted, create_workspace
+from exeora_ws.workspaces.doctor import Finding, Problem, examine_project, settle
 from exeora_ws.workspaces.inventory import Inventory
+from exeora_ws.workspaces.machine import examine_machine
+from exeora_ws.workspaces.merge import Merging, load_difference, merge_workspace
 from exeora_ws.workspaces.place import Place, Project
+from exeora_ws.workspaces.prune import Verdict, Wish, judge_all
 from exeora_ws.workspaces.setup import Prepared
 
 
@@ -34,9 +41,13 @@ class Upkeep:
     Args:
         inventory: the workspaces.
         trash_bytes: gives how much the trash may hold, as set now.
+        count_processes: counts the live processes of each workspace.
     """
 
-    def __init__(self, inventory: Inventory, trash_bytes: Callable[[], int]) -> None:
+    def __init__(
+        self, inventory: Inventory, trash_bytes: Callable[[], int], count_processes: overview.CountProcesses
+    ) -> None:
+        self._count_processes = count_processes
         self._inventory = inventory
         self._registry = inventory.registry
         self._trash_bytes = trash_bytes
@@ -120,7 +131,73 @@ class Upkeep:
         fill = None if move is None else lambda workspace: move.bring(workspace.worktree)
         return create_workspace(self._registry, root, source, wanted, cancellation, fill=fill)
 
+    def look_at_all(self, project: Project) -> Iterator[overview.Overview]:
+        """The state of every workspace, as the answers come; see `overview.look_at_all`."""
+        return overview.look_at_all(self._registry, project, self._count_processes)
+
+    def prune(
+        self, project: Project, wish: Wish, *, dry_run: bool, keep_branches: bool, cancellation: Cancellation
+    ) -> Iterator[Verdict]:
+        """Judge every workspace and, unless it is a dry run, remove those that are done with, as `remove` does.
+
+        What was found merged is restorable like any removed workspace, its branch too.
+        """
+        for verdict in judge_all(self._registry, project, wish, self._count_processes()):
+            cancellation.raise_if_cancelled()
+            if verdict.kept is not None or dry_run:
+                yield verdict
+                continue
+            yield self._remove_pruned(Place(project, verdict.workspace), verdict, keep_branches, cancellation)
+
+    def _remove_pruned(
+        self, place: Place, verdict: Verdict, keep_branches: bool, cancellation: Cancellation
+    ) -> Verdict:
+        deletes = not keep_branches and verdict.evidence != "missing"
+        try:
+            removal = self._inventory.remove(
+                place, force=False, delete_branch=deletes, merged_at=verdict.head, cancellation=cancellation
+            )
+        except ToolFailed as error:
+            return replace(verdict, kept=error.reason or "failed", detail=error.message)
+        return replace(verdict, branch=removal.branch)
+
     def adopt(self, project: Project, *, cancellation: Cancellation) -> connect.Adoption:
         """Connect every worktree that is not connected yet; see `connect.adopt_worktrees`."""
         with self._inventory.working_on(project, cancellation):
             return connect.adopt_worktrees(self._registry, project)
+
+    def merge(
+        self, place: Place, *, into: str | None, how: str, message: str | None, cancellation: Cancellation
+    ) -> Merging:
+        """Bring a workspace's branch into its base; see `merge.merge_workspace`."""
+        self._inventory.require_available(place, files=True)
+        with self._inventory.working_on(place.project, cancellation):
+            return merge_workspace(self._registry, place, into, how, message)
+
+    def load_difference(self, place: Place, against: str | None, *, stat: bool) -> tuple[str, Difference]:
+        """Give what a workspace has that its base had not; see `merge.load_difference`."""
+        self._inventory.require_available(place, files=True)
+        return load_difference(self._registry, place, against, stat=stat)
+
+    def examine_machine(self, *, fix: bool) -> Iterator[Finding]:
+        """What is wrong with programs and folders that everything needs; see `machine.examine_machine`."""
+        inventory = self._inventory
+        problems = examine_machine(inventory.places, inventory.managed_root(), lambda: find_ripgrep(os.environ))
+        for problem in problems:
+            yield settle(problem, fix=fix)
+
+    def examine(self, project: Project, *, fix: bool, cancellation: Cancellation) -> Iterator[Finding]:
+        """What is wrong with a project and its workspaces; with `fix`, what can lose nothing is put right."""
+        unfinished = [o for o in self._registry.list_unfinished() if o.project_id == project.id]
+        if project.common_dir is None or not project.common_dir.is_dir():
+            yield from self._examine(project, fix)
+            return
+        with self._inventory.working_on(project, cancellation):
+            for operation in unfinished:
+                said = f"a {operation.kind} was cut short; it has been completed or taken back"
+                yield Finding(Problem("unfinished", project.slug, said, "nothing"), "fixed")
+            yield from self._examine(project, fix)
+
+    def _examine(self, project: Project, fix: bool) -> Iterator[Finding]:
+        for problem in examine_project(self._registry, self._inventory.managed_root(), project):
+            yield settle(problem, fix=fix)

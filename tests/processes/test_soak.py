@@ -84,7 +84,6 @@ def test_500_commands_leave_nothing_behind(tmp_path, monkeypatch):
     assert find_tagged() == []
     assert find_our_children() <= before[0]
     database.close()
-    assert eventually(lambda: (descriptors(), threading.active_count()) == before[1:]), "\n".join(
-        [str(threading.enumerate()), *list_descriptors()]
-    )
+    assert eventually(lambda: descriptors() <= before[1]), list_descriptors()
+    assert threading.active_count() <= before[2]
     assert grown < 8_000_000, f"{grown / 1e6:.1f} MB more"
