@@ -2,7 +2,6 @@
 
 import logging
 import os
-import signal
 import socket
 import warnings
 from collections.abc import Iterator, MutableMapping
@@ -23,6 +22,7 @@ from exeora_ws.limits import MESSAGE_BYTES
 from exeora_ws.serve.admission import Admitted, Door, Refused
 from exeora_ws.serve.conversation import Context, Conversation, Visitor, connection_of
 from exeora_ws.serve.hosts import choose_hosts
+from exeora_ws.serve.lifetime import list_ending_signals, prepare_for_long
 from exeora_ws.serve.listening import HurriedProtocol, Patience, listen, url_of
 from exeora_ws.serve.log import keep_log
 from exeora_ws.serve.options import HttpEvent, HttpOptions
@@ -121,6 +121,7 @@ class Site:
             beside.start_soon(self._watch)
             beside.start_soon(self._stop_on_signal, server)
             self._tell("ready", **self._describe(url))
+            beside.start_soon(prepare_for_long, self._app)
             await server.serve(sockets=[listener])
             beside.cancel_scope.cancel()
         forget()
@@ -197,7 +198,7 @@ class Site:
         await self._sessions.end(session.identity)
 
     async def _stop_on_signal(self, server: "_Server") -> None:
-        with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as signals:
+        with anyio.open_signal_receiver(*list_ending_signals()) as signals:
             async for _ in signals:
                 if server.should_exit:
                     server.force_exit = True

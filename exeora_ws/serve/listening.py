@@ -30,7 +30,7 @@ def listen(host: str, port: int) -> Iterator[socket.socket]:
         taken = error.errno == errno.EADDRINUSE
         raise ToolFailed(
             f"port {port} is taken" if taken else f"cannot listen on {host} port {port}: {error.strerror}",
-            reason="port_taken" if taken else "cannotlisten",
+            reason="port_taken" if taken else "cannot_listen",
             hint="exeora status shows running servers; --port takes another port",
         ) from error
     with listener:

@@ -1,12 +1,13 @@
 """The commands, one module a group; a new group is one module and one line here."""
 
-from exeora_cli.commands import agents, completions, projects, settings, status, workspaces
+from exeora_cli.commands import agents, completions, projects, servers, settings, status, workspaces
 from exeora_cli.group import Group
 
 GROUPS: tuple[Group, ...] = (
     workspaces.group,
     status.group,
     agents.group,
+    servers.group,
     projects.group,
     settings.group,
     completions.group,
