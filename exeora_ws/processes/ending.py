@@ -15,6 +15,9 @@ GRACE_SECONDS = KILL_GRACE_MS / 1000
 FORCE_SECONDS = 5.0
 """How long KILL is repeated before a process counts as one that cannot be killed (stuck in the kernel, another's)."""
 
+SURE_SECONDS = 0.25
+"""How long something that may be a member, and cannot be looked at, keeps a tree from counting as ended."""
+
 _PAUSES = (0.0005, 0.001, 0.001, 0.002, 0.003, 0.005, 0.008, 0.013, 0.02, 0.03)
 _FREEZE_ROUNDS = 20
 
@@ -47,15 +50,17 @@ class Ending:
         self._give_up_at = self._force_at + FORCE_SECONDS
         self._asked: set[Identity] = set()
         self._steps = 0
+        self._sure_at: float | None = None
 
     def advance(self) -> float | None:
         """Do what is due; gives the seconds after which to call again, None when the tree has ended."""
         running = self._look()
         if self.found is None:
             self.found = running
-        if not running:
-            return None
         now = self._clock()
+        if not running:
+            return self._make_sure(now)
+        self._sure_at = None
         if now >= self._give_up_at:
             self.survivors = running
             return None
@@ -65,6 +70,14 @@ class Ending:
             self._ask(running)
         self._steps += 1
         return _PAUSES[min(self._steps, len(_PAUSES)) - 1]
+
+    def _make_sure(self, now: float) -> float | None:
+        """Nothing was found: once more, when the scan says that it may have missed something."""
+        if not self.tree.unsure:
+            return None
+        if self._sure_at is None:
+            self._sure_at = now + SURE_SECONDS
+        return _PAUSES[1] if now < self._sure_at else None
 
     def _look(self) -> list[Entry]:
         """Scan at first and once those we know have gone; in between, only look at those."""

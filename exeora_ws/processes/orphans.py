@@ -9,35 +9,31 @@ import os
 import time
 from collections.abc import Callable, Iterable
 
-from exeora_ws.processes.spawn import direct_children
-from exeora_ws.processes.table import Entry, Identity, find_variable, load_table
+from exeora_ws.processes.family import take_census
+from exeora_ws.processes.table import Entry, Identity, find_variable
 from exeora_ws.processes.tree import reap
 
-PATIENCE_SECONDS = 30.0
+PATIENCE_SECONDS = 10.0
 """How long an ended session leader is left to whoever may have started it."""
-
-
-def is_adopted(entry: Entry) -> bool:
-    """Whether this must be an orphan, not something that this process started."""
-    if entry.parent != os.getpid() or entry.pid in direct_children:
-        return False
-    return entry.session not in (0, os.getsid(0)) and entry.pid != entry.session
 
 
 def is_stray(entry: Entry, other_starts: Iterable[int]) -> bool:
     """Whether an orphan without a tag came out of one command and none of the others.
 
     Args:
-        entry: the orphan.
+        entry: an orphan as the census has it.
         other_starts: when each other command that may still have orphans was started.
     """
     if any(started <= entry.identity.started for started in other_starts):
         return False
-    if is_adopted(entry):
+    if _is_adopted(entry):
         return True
-    leads = entry.pid == entry.session and entry.parent == os.getpid() and entry.pid not in direct_children
     # `env -i` took the tag, and the home folder with it: nothing else here starts processes that poor.
-    return leads and find_variable(entry.pid, "HOME") == ""
+    return entry.pid == entry.session and not find_variable(entry.pid, "HOME")
+
+
+def _is_adopted(entry: Entry) -> bool:
+    return entry.session not in (0, os.getsid(0)) and entry.pid != entry.session
 
 
 class Orphans:
@@ -48,15 +44,15 @@ class Orphans:
         self._waiting: dict[Identity, float] = {}
 
     def sweep(self) -> None:
-        """Collect what has ended and is certainly an orphan; session leaders only once nobody wanted them for 30 s."""
+        """Collect what has ended and is certainly an orphan; session leaders only once nobody wanted them for 10 s."""
         if not _has_ended_child():
             self._waiting.clear()
             return
-        now, ours = self._clock(), os.getpid()
-        ended = [e for e in load_table().values() if e.zombie and e.parent == ours and e.pid not in direct_children]
-        leaders = {e.identity for e in ended if e.pid == e.session}
+        census, now = take_census(), self._clock()
+        ended = [entry for entry in census.table.values() if entry.zombie and census.is_orphan(entry)]
+        leaders = {entry.identity for entry in ended if entry.pid == entry.session}
         self._waiting = {identity: self._waiting.get(identity, now) for identity in leaders}
-        reap(entry.identity for entry in ended if is_adopted(entry))
+        reap(entry.identity for entry in ended if _is_adopted(entry))
         reap(identity for identity, since in self._waiting.items() if now - since >= PATIENCE_SECONDS)
 
 

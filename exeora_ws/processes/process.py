@@ -23,8 +23,11 @@ from exeora_ws.processes.output import Stream
 from exeora_ws.processes.spawn import Child, may_have_left, name_signal
 from exeora_ws.processes.table import find_program
 
+ANSWER_SECONDS = RUN_DRAIN_MS / 1000 * 0.95
 DRAIN_SECONDS = RUN_DRAIN_MS / 1000 * 0.8
 """Of the 100 ms that an answer may take after the exit; the rest is for looking what was left running."""
+
+LOOK_AGAIN_SECONDS = 0.001
 
 _BLOCK_BYTES = 65_536
 
@@ -74,7 +77,7 @@ class Process:
         self._outputs: dict[Stream, IO[bytes]] = {}
         self._exit = self.child.open_exit_descriptor()
         self._code: int | None = None
-        self._seconds = 0.0
+        self._exited_at = self.started_at
         self._paused = False
         self._ending: Ending | None = None
         self._deadline: Timer | None = None
@@ -157,7 +160,7 @@ class Process:
         if code is None or self._code is not None:
             return
         self._code = code
-        self._seconds = self.loop.clock() - self.started_at
+        self._exited_at = self.loop.clock()
         if self._exit is not None:
             self.loop.unwatch(self._exit)
         self.resume()
@@ -187,10 +190,14 @@ class Process:
         """Answer, after it ended by itself; then end what it left."""
         if self._draining is not None:
             self._draining.cancel()
-        found = self.child.tree.find_members() if may_have_left() else []
+        tree = self.child.tree
+        found = tree.find_members() if may_have_left() else []
+        if tree.unsure and self.loop.clock() < self._exited_at + ANSWER_SECONDS:
+            self._draining = self.loop.after(LOOK_AGAIN_SECONDS, self._conclude)
+            return
         self._publish([Leftover(entry.pid, find_program(entry.pid)) for entry in found], killed=False)
-        self._ending = Ending(self.child.tree, clock=self.loop.clock, found=found)
-        if found:
+        self._ending = Ending(tree, clock=self.loop.clock, found=found)
+        if found or tree.unsure:
             self._step()
         else:
             self._let_go()
@@ -224,7 +231,7 @@ class Process:
                 code=code if code is not None and code >= 0 and not self._timed_out else None,
                 signal=name_signal(-code) if code is not None and code < 0 else None,
                 timed_out=self._timed_out,
-                seconds=self.loop.clock() - self.started_at if killed else self._seconds,
+                seconds=(self.loop.clock() if killed else self._exited_at) - self.started_at,
                 leftovers=tuple(left),
                 killed=killed,
             )

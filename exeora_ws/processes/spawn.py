@@ -16,18 +16,16 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cache
-from typing import IO
+from typing import IO, Any
 
 from exeora_ws.errors import ExeoraError, InvalidArguments, PathNotFound, ToolFailed
+from exeora_ws.processes.family import forget_child, spawning
 from exeora_ws.processes.table import LINUX, TAG_VARIABLE, require_entry
 from exeora_ws.processes.tree import Stray, Tree
 
 DEVNULL = subprocess.DEVNULL
 PIPE = subprocess.PIPE
 STDOUT = subprocess.STDOUT
-
-direct_children: set[int] = set()
-"""Pids of what this process started itself and has not collected: never reaped as an orphan."""
 
 _PR_SET_CHILD_SUBREAPER = 36
 _E2BIG = 7
@@ -40,7 +38,6 @@ class Child:
 
     def __init__(self, popen: "subprocess.Popen[bytes]", tree: Tree) -> None:
         self._popen = popen
-        direct_children.add(popen.pid)
         self.tree = tree
         self.pid = popen.pid
 
@@ -63,7 +60,7 @@ class Child:
         """Give the exit code, -N after signal N, None while it runs."""
         code = self._popen.poll()
         if code is not None:
-            direct_children.discard(self.pid)
+            forget_child(self.pid)
         return code
 
     def open_exit_descriptor(self) -> int | None:
@@ -75,12 +72,12 @@ class Child:
     def wait(self) -> int:
         """Wait for its end, however long."""
         code = self._popen.wait()
-        direct_children.discard(self.pid)
+        forget_child(self.pid)
         return code
 
     def give_up(self) -> None:
         """Stop expecting its end: it could not be killed."""
-        direct_children.discard(self.pid)
+        forget_child(self.pid)
 
     def close_pipes(self) -> None:
         """Close our ends of its pipes."""
@@ -128,7 +125,7 @@ def spawn(
     os.environ.setdefault(TAG_VARIABLE, _UNTAGGED)
     tag = secrets.token_hex(8)
     try:
-        popen = subprocess.Popen(
+        popen = _open(
             argv,
             cwd=f"/proc/self/fd/{folder}" if folder is not None and LINUX else cwd,
             env={**environ, TAG_VARIABLE: join_tags(environ.get(TAG_VARIABLE), tag), "PWD": cwd},
@@ -143,6 +140,13 @@ def spawn(
     except (OSError, ValueError) as error:
         raise _translate(error, argv) from error
     return Child(popen, Tree(require_entry(popen.pid).identity, tag, own_session, stray))
+
+
+def _open(argv: Sequence[str], **options: Any) -> "subprocess.Popen[bytes]":
+    with spawning() as direct:
+        popen = subprocess.Popen(argv, **options)
+        direct.add(popen.pid)
+    return popen
 
 
 def spawn_detached(argv: Sequence[str], *, environ: Mapping[str, str], pass_fds: Sequence[int]) -> None:

@@ -16,6 +16,7 @@ TAG_VARIABLE = "EXEORA_TAG"
 
 _STAT_BYTES = 4096
 _BLOCK_BYTES = 65_536
+_LISTINGS = 6
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -63,16 +64,32 @@ def require_entry(pid: int) -> Entry:
 
 
 def load_table() -> dict[int, Entry]:
-    """Read every process that can be seen, by pid."""
-    return {entry.pid: entry for pid in _pids() if (entry := find_entry(pid)) is not None}
+    """Read every process that can be seen, by pid.
+
+    A process may end while the others are read, and its child be born too late to have been listed: so what was
+    listed is compared, until nothing new is there.
+    """
+    table: dict[int, Entry] = {}
+    seen: set[int] = set()
+    for _ in range(_LISTINGS):
+        fresh = set(_pids()) - seen
+        if not fresh:
+            break
+        seen |= fresh
+        table.update((pid, entry) for pid in fresh if (entry := find_entry(pid)) is not None)
+    return table
 
 
 def find_variable(pid: int, name: str) -> str | None:
-    """Give a variable a process was started with: "" when it has none, None when it cannot be told."""
+    """Give a variable a process was started with: "" when it has none, None when it cannot be told.
+
+    A process that is just becoming another program has no environment for a moment: that cannot be told either, and
+    looks the same as an environment that is empty for good.
+    """
     if not LINUX:
         return _find_variable_with_psutil(pid, name)
     data = _read_proc(pid, "environ")
-    if data is None:
+    if not data:
         return None
     _, _, rest = (b"\0" + data).partition(b"\0" + name.encode() + b"=")
     return rest.partition(b"\0")[0].decode("utf-8", "replace")

@@ -20,9 +20,9 @@ from exeora_ws.processes.command import Command, Owner
 from exeora_ws.processes.ending import GRACE_SECONDS, end_tree
 from exeora_ws.processes.process import Leftover
 from exeora_ws.processes.records import Records
-from exeora_ws.processes.spawn import Child, direct_children, may_have_left, spawn
+from exeora_ws.processes.spawn import Child, may_have_left, spawn
 from exeora_ws.processes.supervisor import new_process_id
-from exeora_ws.processes.table import Entry, find_program
+from exeora_ws.processes.table import find_program
 from exeora_ws.processes.tree import send_signal
 
 _ENDING = (signal.SIGTERM, signal.SIGHUP)
@@ -57,7 +57,8 @@ def run_at_terminal(command: Command, owner: Owner, records: Records | None = No
             stdout=None,
             stderr=None,
             own_session=False,
-            stray=_is_left_to_us,
+            # Nothing else runs here: an orphan that fell to us came out of the command.
+            stray=lambda _orphan: True,
         )
         process_id = new_process_id()
         try:
@@ -145,11 +146,6 @@ def _keyboard_reaches_child() -> bool:
         finally:
             os.close(descriptor)
     return False
-
-
-def _is_left_to_us(entry: Entry) -> bool:
-    """An orphan that fell to us: nothing else runs here, so it came out of the command."""
-    return entry.parent == os.getpid() and entry.pid not in direct_children
 
 
 def _end_rest(child: Child) -> tuple[Leftover, ...]:

@@ -14,7 +14,8 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from exeora_ws.processes.table import TAG_VARIABLE, Entry, Identity, find_entry, find_variable, load_table
+from exeora_ws.processes.family import Census, take_census
+from exeora_ws.processes.table import TAG_VARIABLE, Entry, Identity, find_entry, find_variable
 
 Stray = Callable[[Entry], bool]
 """Says of an orphan that fell to us and carries no tag whether it must be this command's."""
@@ -37,15 +38,18 @@ class Tree:
     stray: Stray | None = None
     known: set[Identity] = field(default_factory=set)
     """Every member seen so far, the root too; also those that have ended."""
+    unsure: bool = False
+    """Whether the last scan may have missed a member: look again in a moment."""
 
     def __post_init__(self) -> None:
         self.known.add(self.root)
 
     def find_members(self) -> list[Entry]:
         """Scan the process table for what still runs of this command, and remember it."""
-        table = load_table()
-        members = self._seeds(table)
-        self._add_relatives(table, members)
+        census = take_census()
+        self.unsure = False
+        members = {e.pid: e for e in census.table.values() if e.identity in self.known or self._is_marked(e, census)}
+        self._add_relatives(census.table, members)
         reap(entry.identity for entry in members.values() if entry.zombie and entry.identity != self.root)
         return [entry for entry in members.values() if not entry.zombie]
 
@@ -56,22 +60,23 @@ class Tree:
         reap(entry.identity for entry in same if entry.zombie and entry.identity != self.root)
         return [entry for entry in same if not entry.zombie]
 
-    def _seeds(self, table: dict[int, Entry]) -> dict[int, Entry]:
-        return {pid: e for pid, e in table.items() if e.identity in self.known or self._is_marked(e, table)}
-
-    def _is_marked(self, entry: Entry, table: dict[int, Entry]) -> bool:
+    def _is_marked(self, entry: Entry, census: Census) -> bool:
         if entry.identity.started < self.root.started or entry.pid == os.getpid():
             return False
         if self.leads_session and entry.session == self.root.pid:
             # A leader with another start time is a later process that was given the same number.
-            leader = table.get(self.root.pid)
+            leader = census.table.get(self.root.pid)
             return leader is None or leader.identity == self.root
-        if entry.zombie:
+        # The kernel's own threads have no group.
+        if entry.zombie or entry.group == 0:
             return False
         tags = find_variable(entry.pid, TAG_VARIABLE)
         if tags:
             return self.tag in tags.split(":")
-        return self.stray is not None and entry.parent == os.getpid() and self.stray(entry)
+        orphan = census.is_orphan(entry)
+        if tags is None and (orphan or self.stray is None):
+            self.unsure = True
+        return orphan and self.stray is not None and self.stray(entry)
 
     def _add_relatives(self, table: dict[int, Entry], members: dict[int, Entry]) -> None:
         """Close `members` under parentage, and under the sessions that one of them began."""
