@@ -22,6 +22,8 @@ ROOMS["toolsets"] = BELOW_TOOLS | {"tools"}
 ROOMS["upstream"] = WORDS | {"tools.spec"}
 ROOMS["app"] = BELOW_TOOLS | {"tools", "toolsets", "upstream"}
 ROOMS["serve"] = WORDS | {"app", "tools.spec", "tools.call", "tools.services"}
+# The words of a question that a client's person is asked, and the texts that go out with the handshake.
+ROOMS["serve"] |= {"policy.gate", "policy.question", "skills.prompt"}
 ROOMS["exeora_cli"] = WORDS | {"app", "tools.spec", "tools.call", "tools.services", "serve", "workspaces.place"}
 # What answers the hot commands before anything else is loaded: modules that import `os` alone.
 ROOMS["exeora_cli"] |= {"workspaces.inventory_file", "git.links", "git.gitfiles"}

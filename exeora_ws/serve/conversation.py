@@ -15,6 +15,7 @@ from typing import Any
 
 import anyio
 import mcp_types as mcp
+from anyio import to_thread
 from mcp.server.connection import Connection
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.lowlevel import NotificationOptions, Server
@@ -25,14 +26,15 @@ from pydantic import ValidationError
 
 from exeora_ws import __version__
 from exeora_ws.cancellation import Cancellation, Progress, no_progress
-from exeora_ws.errors import InternalError, InvalidArguments, UnknownTool
-from exeora_ws.serve.listing import describe_tool, find_offered, list_offered, page_of
-from exeora_ws.serve.manual import NO_MANUAL, Manual, Prompt
+from exeora_ws.errors import ExeoraError, InternalError, InvalidArguments, UnknownTool
+from exeora_ws.serve.asking import find_asking, show_question
+from exeora_ws.serve.listing import describe_tool, page_of
+from exeora_ws.serve.manual import HOUSE_MANUAL, Manual, Prompt
 from exeora_ws.serve.notices import Notices
 from exeora_ws.serve.progress import ProgressLine
 from exeora_ws.serve.results import show_error, show_outcome
 from exeora_ws.serve.workers import Workers
-from exeora_ws.tools.call import Caller, Calls, Face, RawCall, Scope
+from exeora_ws.tools.call import Asking, Caller, Calls, Face, RawCall, Scope
 
 log = logging.getLogger("exeora")
 
@@ -64,6 +66,7 @@ class Conversation:
         visitor_of: tells who sends a request.
         manual: instructions and prompts.
         wire_bytes: the longest answer that the transport carries, None for any.
+        opened: told of each handshake that was accepted.
     """
 
     def __init__(
@@ -71,13 +74,15 @@ class Conversation:
         calls: Calls,
         visitor_of: Callable[[Context], Visitor],
         *,
-        manual: Manual = NO_MANUAL,
+        manual: Manual = HOUSE_MANUAL,
         wire_bytes: int | None = None,
+        opened: Callable[[Context], None] | None = None,
     ) -> None:
         self._calls = calls
         self._visitor_of = visitor_of
         self._manual = manual
         self._wire_bytes = wire_bytes
+        self._opened = opened
         self._workers = Workers(calls)
         self._notices = Notices()
         self.server = self._make_server()
@@ -123,6 +128,8 @@ class Conversation:
     async def _introduce(self, ctx: Context, call_next: CallNext) -> HandlerResult:
         """Put the instructions for this connection's scope into the handshake of either era."""
         result = await call_next(ctx)
+        if ctx.method == "initialize" and self._opened is not None:
+            self._opened(ctx)
         if ctx.method in ("initialize", "server/discover") and isinstance(result, dict):
             instructions = self._manual.instructions(self._visitor_of(ctx).scope)
             return {**result, "instructions": instructions} if instructions else result
@@ -130,7 +137,7 @@ class Conversation:
 
     async def _list_tools(self, ctx: Context, params: mcp.PaginatedRequestParams | None) -> mcp.ListToolsResult:
         scope = self._visitor_of(ctx).scope
-        entries = [describe_tool(tool, account=scope.account) for tool in list_offered(self._calls.catalog, scope)]
+        entries = await to_thread.run_sync(self._describe_offered, scope)
         try:
             page, following = page_of(entries, params.cursor if params else None)
         except InvalidArguments as error:
@@ -138,9 +145,14 @@ class Conversation:
         self._answer(ctx, {"tools": page, **({"nextCursor": following} if following else {})}, cacheable=True)
         return mcp.ListToolsResult(tools=[])
 
+    def _describe_offered(self, scope: Scope) -> list[dict[str, Any]]:
+        """For a thread: what is offered depends on files."""
+        return [describe_tool(tool, account=scope.account) for tool in self._calls.offered(scope)]
+
     async def _call_tool(self, ctx: Context, params: mcp.CallToolRequestParams) -> mcp.CallToolResult:
         visitor = self._visitor_of(ctx)
-        if find_offered(self._calls.catalog, visitor.scope, params.name) is None:
+        tool = self._calls.catalog.get(params.name)
+        if tool is None or (tool.account_only and not visitor.scope.account):
             unknown = UnknownTool(f"there is no tool {params.name[:100]!r}", hint="tools/list names those there are")
             self._answer(ctx, show_error(unknown))
         else:
@@ -150,7 +162,8 @@ class Conversation:
     async def _run(self, ctx: Context, params: mcp.CallToolRequestParams, visitor: Visitor) -> dict[str, Any]:
         raw = RawCall(params.name, params.arguments or {})
         line = ProgressLine(partial(_report, ctx)) if _wants_progress(ctx) else None
-        caller = _make_caller(ctx, visitor, line.say if line else no_progress)
+        asking = find_asking(ctx, params)
+        caller = _make_caller(ctx, visitor, line.say if line else no_progress, asking)
         async with anyio.create_task_group() as beside:
             if line:
                 beside.start_soon(line.pump)
@@ -158,6 +171,8 @@ class Conversation:
                 beside.start_soon(_cancel_when_gone, visitor.gone, caller.cancellation)
             outcome = await self._workers.run(raw, caller)
             beside.cancel_scope.cancel()
+        if outcome.question is not None:
+            return show_question(outcome.question)
         if isinstance(outcome.error, InternalError):
             raise MCPError(mcp.INTERNAL_ERROR, outcome.error.message, dict(outcome.error.data or {}))
         return show_outcome(outcome, wire_bytes=self._wire_bytes)
@@ -209,6 +224,8 @@ async def _guard(ctx: Context, call_next: CallNext) -> HandlerResult:
         return await call_next(ctx)
     except (MCPError, ValidationError):
         raise
+    except ExeoraError as error:
+        raise MCPError(mcp.INVALID_REQUEST, f"{error.code}: {error.message}", {"error": error.to_dict()}) from None
     except Exception:
         identity = secrets.token_hex(6)
         log.exception("bug %s in %s", identity, ctx.method)
@@ -232,8 +249,8 @@ def connection_of(ctx: Context) -> Connection:
     return ctx.session._connection  # noqa: SLF001 - see above; `exit_stack` is documented for handlers
 
 
-def _make_caller(ctx: Context, visitor: Visitor, progress: Progress) -> Caller:
-    return Caller(visitor.face, _client_name(ctx), visitor.session, visitor.scope, Cancellation(), progress)
+def _make_caller(ctx: Context, visitor: Visitor, progress: Progress, asking: Asking) -> Caller:
+    return Caller(visitor.face, _client_name(ctx), visitor.session, visitor.scope, Cancellation(), progress, asking)
 
 
 def _client_name(ctx: Context) -> str:
@@ -256,4 +273,4 @@ async def _report(ctx: Context, number: float, line: str) -> None:
 
 async def _cancel_when_gone(gone: anyio.Event, cancellation: Cancellation) -> None:
     await gone.wait()
-    await anyio.to_thread.run_sync(cancellation.cancel)
+    await to_thread.run_sync(cancellation.cancel)

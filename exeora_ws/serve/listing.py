@@ -1,4 +1,4 @@
-"""Tools as `tools/list` shows them: which, in what words, and how many to a page."""
+"""Tools as `tools/list` shows them: in what words, and how many to a page."""
 
 import base64
 from collections.abc import Mapping, Sequence
@@ -8,7 +8,7 @@ import msgspec
 
 from exeora_ws.errors import Code, InvalidArguments
 from exeora_ws.limits import LIST_PAGE_BYTES
-from exeora_ws.tools.call import AnyTool, Scope
+from exeora_ws.tools.call import AnyTool
 
 _ERROR_SCHEMA: Mapping[str, Any] = {
     "type": "object",
@@ -22,29 +22,6 @@ _ERROR_SCHEMA: Mapping[str, Any] = {
     },
     "required": ["code", "message"],
 }
-
-
-def find_offered(catalog: Mapping[str, AnyTool], scope: Scope, name: str) -> AnyTool | None:
-    """Find a tool by name among those that this scope is shown; None when it is not one of them."""
-    tool = catalog.get(name)
-    return tool if tool is not None and _is_offered(tool, scope) else None
-
-
-def list_offered(catalog: Mapping[str, AnyTool], scope: Scope) -> list[AnyTool]:
-    """Give the tools that this scope is shown, in the catalog's order.
-
-    An account sees all; one project's endpoint not those that choose among projects; a read-only caller only those
-    that change nothing.
-    """
-    return [tool for tool in catalog.values() if _is_offered(tool, scope) and _is_usable(tool, scope)]
-
-
-def _is_offered(tool: AnyTool, scope: Scope) -> bool:
-    return scope.account or not tool.account_only
-
-
-def _is_usable(tool: AnyTool, scope: Scope) -> bool:
-    return tool.hints.read_only or not scope.read_only
 
 
 def describe_tool(tool: AnyTool, *, account: bool) -> dict[str, Any]:

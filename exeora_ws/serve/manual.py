@@ -1,8 +1,9 @@
-"""What a server says about itself: the instructions of the handshake and the prompts. The texts come from outside."""
+"""What a server says about itself: the instructions of the handshake and the prompts."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from exeora_ws.skills.prompt import PROMPT_NAME, agent_prompt, handshake_instructions
 from exeora_ws.tools.call import Scope
 
 Text = Callable[[Scope], str]
@@ -31,4 +32,15 @@ class Manual:
     prompts: Sequence[Prompt] = ()
 
 
-NO_MANUAL = Manual()
+HOUSE_MANUAL = Manual(
+    instructions=lambda scope: handshake_instructions(account=scope.account),
+    prompts=(
+        Prompt(
+            PROMPT_NAME,
+            "Coding agent",
+            "How to work on this machine with these tools: workspaces, limits, and what a refusal means.",
+            lambda scope: agent_prompt(account=scope.account),
+        ),
+    ),
+)
+"""That of the default toolset."""

@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from exeora_ws.app import App
 from exeora_ws.serve.conversation import Conversation, Visitor
 from exeora_ws.serve.log import keep_log
-from exeora_ws.serve.manual import NO_MANUAL, Manual
+from exeora_ws.serve.manual import HOUSE_MANUAL, Manual
 from exeora_ws.serve.pipes import LineReader, LineWriter, TooLong, divert_standard_streams
 from exeora_ws.serve.running import announce_server
 from exeora_ws.tools.call import Calls, Face, Scope
@@ -30,7 +30,7 @@ _FLUSH_SECONDS = 1.0
 _ENDLESS = "subscriptions/listen"
 
 
-def serve_stdio(app: App, scope: Scope, *, calls: Calls | None = None, manual: Manual = NO_MANUAL) -> None:
+def serve_stdio(app: App, scope: Scope, *, calls: Calls | None = None, manual: Manual = HOUSE_MANUAL) -> None:
     """Serve until the input ends or SIGTERM, SIGINT or SIGHUP comes; then end what the session started, and return.
 
     Nothing but protocol messages reaches standard output. Call it in the main thread.
@@ -50,6 +50,7 @@ def serve_stdio(app: App, scope: Scope, *, calls: Calls | None = None, manual: M
         anyio.run(_Wire(conversation, wire_in, wire_out).serve)
     forget()
     app.close_session(session)
+    app.close()
     if not conversation.all_ended:
         # A call does not end although it was told to: its thread would keep the process.
         logging.shutdown()

@@ -12,6 +12,8 @@ from exeora_ws.app import open_app
 from exeora_ws.limits import MESSAGE_BYTES
 from exeora_ws.serve.running import list_servers
 
+from support.mcp_server import command_line
+
 ENVELOPE = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
     "io.modelcontextprotocol/clientInfo": {"name": "raw", "version": "1"},
@@ -63,14 +65,14 @@ CLIENT_INFO = "io.modelcontextprotocol/clientInfo"
 
 
 @pytest.fixture
-def start(program, environment):
+def start(environment):
     """Start a server whose pipes the test holds."""
 
     @contextmanager
     def started(era="2026-07-28", scope="all"):
         pipe = subprocess.PIPE
         with subprocess.Popen(
-            program("stdio", scope), env=environment, stdin=pipe, stdout=pipe, stderr=pipe
+            command_line("stdio", scope), env=environment, stdin=pipe, stdout=pipe, stderr=pipe
         ) as process:
             wire = Wire(process)
             try:
@@ -138,7 +140,7 @@ def test_the_end_of_input_ends_calls_session_and_server(start, era, tmp_path):
         assert len(closed_sessions()) == 1
 
 
-def test_what_was_asked_before_the_input_ended_is_still_answered(program, environment):
+def test_what_was_asked_before_the_input_ended_is_still_answered(environment):
     handshake = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": ENVELOPE[CLIENT_INFO]}
     lines = [
         {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": handshake},
@@ -148,20 +150,20 @@ def test_what_was_asked_before_the_input_ended_is_still_answered(program, enviro
     ]
     asked = b"\n".join(json.dumps(line).encode() for line in lines)  # the last line has no end
     done = subprocess.run(
-        program("stdio", "all"), env=environment, input=asked, capture_output=True, timeout=20, check=True
+        command_line("stdio", "all"), env=environment, input=asked, capture_output=True, timeout=20, check=True
     )
     answers = {answer["id"]: answer for answer in map(json.loads, done.stdout.splitlines())}
     assert set(answers) == {0, 1, 2}
     assert answers[2]["result"]["structuredContent"] == {"projects": []}
 
 
-def test_input_from_a_file_is_served_too(program, environment, tmp_path):
+def test_input_from_a_file_is_served_too(environment, tmp_path):
     asked = tmp_path / "asked"
     request = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {"_meta": ENVELOPE}}
     asked.write_text(json.dumps(request) + "\n")
     with asked.open("rb") as stream:
         done = subprocess.run(
-            program("stdio", "all"), env=environment, stdin=stream, capture_output=True, timeout=20, check=True
+            command_line("stdio", "all"), env=environment, stdin=stream, capture_output=True, timeout=20, check=True
         )
     assert json.loads(done.stdout)["result"]["tools"]
 

@@ -5,6 +5,7 @@ python mcp_server.py http PORT
 """
 
 import dataclasses
+import json
 import sys
 import time
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import Annotated
 from exeora_ws.app import open_app
 from exeora_ws.errors import ToolFailed
 from exeora_ws.serve.manual import Manual, Prompt
-from exeora_ws.tools.call import ApprovedCall, Calls, Scope
+from exeora_ws.tools.call import Calls, Scope
 from exeora_ws.tools.catalog import CATALOG
 from exeora_ws.tools.news import CatalogNews
 from exeora_ws.tools.spec import READS, Arguments, Hints, Needs, NoArguments, Result, Routing, Tool
@@ -166,6 +167,11 @@ MANUAL = Manual(
 )
 
 
+def command_line(*arguments):
+    """How this program is started."""
+    return [sys.executable, __file__, *arguments]
+
+
 def open_fixture():
     """The app with the fixtures in its catalog, and a record of the sessions that were closed."""
     app = open_app()
@@ -176,8 +182,8 @@ def open_fixture():
             stream.write(session + "\n")
 
     catalog = {**CATALOG, **{t.name: t for t in FIXTURES}}
-    calls = Calls(catalog, app.services, lambda parsed, _caller: ApprovedCall(parsed, None))
-    return dataclasses.replace(app, calls=calls, session_closers=(close,), news=NEWS)
+    calls = Calls(catalog, app.services, app.calls.gate)
+    return dataclasses.replace(app, calls=calls, session_closers=(*app.session_closers, close), news=NEWS)
 
 
 def find_scope(app, text: str) -> Scope:
@@ -195,5 +201,15 @@ def serve_on_stdio(scope: str) -> None:
     serve_stdio(app, find_scope(app, scope), manual=MANUAL)
 
 
+def serve_on_http(port: str) -> None:
+    """Print each event as a line of JSON."""
+    from exeora_ws.serve.http import HttpOptions, serve_http
+
+    def tell(event):
+        print(json.dumps({"event": event.kind, **event.facts}), flush=True)
+
+    serve_http(open_fixture(), HttpOptions(port=int(port), on_event=tell, manual=MANUAL))
+
+
 if __name__ == "__main__":
-    serve_on_stdio(sys.argv[2])
+    {"stdio": serve_on_stdio, "http": serve_on_http}[sys.argv[1]](sys.argv[2])

@@ -1,0 +1,48 @@
+"""How to serve over HTTP, and what whoever started the server is told."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from exeora_ws.serve.manual import HOUSE_MANUAL, Manual
+from exeora_ws.tools.call import Calls
+
+DEFAULT_PORT = 7373
+
+
+@dataclass(frozen=True, slots=True)
+class HttpEvent:
+    """Something to tell whoever started the server.
+
+    `ready` has url, account and projects (slug and url each); `refused` a status; `session_opened` and
+    `session_closed` a session, and the former the token's name and client; `stopping` and `stopped` nothing.
+    """
+
+    kind: str
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+def _ignore(_event: HttpEvent) -> None:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class HttpOptions:
+    """How to serve.
+
+    Args:
+        host, port: where to listen; port 0 takes a free one.
+        behind_proxy: whether a TLS proxy is in front; any host may then be listened on.
+        allowed_hosts: the names that the proxy is reached by.
+        on_event: told what happens, on the event loop: it must be quick.
+        calls: the way of a call with the toolset to offer; the app's own when None.
+        manual: instructions and prompts.
+    """
+
+    host: str = "127.0.0.1"
+    port: int = DEFAULT_PORT
+    behind_proxy: bool = False
+    allowed_hosts: tuple[str, ...] = ()
+    on_event: Callable[[HttpEvent], None] = _ignore
+    calls: Calls | None = None
+    manual: Manual = HOUSE_MANUAL

@@ -1,0 +1,254 @@
+"""The parts that decide without a wire: hosts, failures, pages, sizes, log, running servers."""
+
+import json
+import os
+import subprocess
+import sys
+import threading
+
+import anyio
+import pytest
+from exeora_ws.errors import InvalidArguments, ToolFailed
+from exeora_ws.limits import LIST_PAGE_BYTES, RESULT_BYTES
+from exeora_ws.serve import listening
+from exeora_ws.serve.failures import FailureLimit
+from exeora_ws.serve.hosts import LOOPBACK, choose_hosts, is_host_allowed, is_origin_allowed
+from exeora_ws.serve.listing import describe_output, page_of
+from exeora_ws.serve.log import keep_log
+from exeora_ws.serve.progress import ProgressLine
+from exeora_ws.serve.results import HTTP_WIRE_BYTES, show_error, show_outcome
+from exeora_ws.serve.running import announce_server, list_servers
+from exeora_ws.tools.call import Outcome
+from hypothesis import given
+from hypothesis import strategies as st
+
+from support.mcp_server import Filled
+
+
+@pytest.mark.parametrize("header", ["127.0.0.1", "127.0.0.1:7373", "localhost:1", "LocalHost", "[::1]:80", "[::1]"])
+def test_our_own_names_are_allowed(header):
+    assert is_host_allowed(header, LOOPBACK)
+    assert is_origin_allowed(f"http://{header}", LOOPBACK)
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "",
+        "evil",
+        "127.0.0.1.evil",
+        "evil@localhost",
+        "localhost@evil",
+        "localhost/x",
+        "localhost:x",
+        "localhost:99999999",
+        "localhost?x",
+        "[::1",
+        "0.0.0.0",
+        " localhost.",
+        "localhost.",
+        "127.1",
+    ],
+)
+def test_other_names_are_not(header):
+    assert not is_host_allowed(header, LOOPBACK)
+    assert not is_origin_allowed(f"http://{header}", LOOPBACK)
+
+
+@given(st.text())
+def test_no_text_breaks_the_judging_of_a_host(text):
+    assert is_host_allowed(text, frozenset(("example.com",))) in (True, False)
+    assert is_origin_allowed(text, LOOPBACK) in (True, False)
+
+
+def test_an_origin_may_be_missing_and_a_host_may_not():
+    assert is_origin_allowed(None, LOOPBACK)
+    assert not is_host_allowed(None, LOOPBACK)
+    assert not is_origin_allowed("null", LOOPBACK)
+    assert not is_origin_allowed("ftp://localhost", LOOPBACK)
+
+
+@pytest.mark.parametrize(
+    ("host", "options", "reason"),
+    [
+        ("0.0.0.0", {}, "host_not_loopback"),
+        ("192.168.1.1", {}, "host_not_loopback"),
+        ("example.com", {}, "host_not_loopback"),
+        ("::", {}, "host_not_loopback"),
+        ("0.0.0.0", {"behind_proxy": True}, "missing_field"),
+        ("127.0.0.1", {"allowed": ["example.com"]}, "conflicting_fields"),
+    ],
+)
+def test_only_loopback_is_listened_on_without_a_proxy(host, options, reason):
+    with pytest.raises(InvalidArguments) as caught:
+        choose_hosts(host, **{"behind_proxy": False, "allowed": (), **options})
+    assert caught.value.reason == reason
+
+
+def test_behind_a_proxy_only_the_names_given_are_ours():
+    allowed = choose_hosts("0.0.0.0", behind_proxy=True, allowed=["Agents.Example.com"])
+    assert is_host_allowed("agents.example.com", allowed)
+    assert not is_host_allowed("localhost", allowed)
+    assert choose_hosts("127.0.0.2", behind_proxy=False, allowed=()) == LOOPBACK | {"127.0.0.2"}
+
+
+def test_failures_are_counted_for_each_peer_and_forgotten_in_time():
+    now = [0.0]
+    limit = FailureLimit(3, 60, lambda: now[0])
+    assert [limit.note_failure("a") for _ in range(3)] == [None] * 3
+    now[0] = 20
+    assert limit.note_failure("a") == 40
+    assert limit.note_failure("b") is None
+    now[0] = 61
+    assert limit.note_failure("a") is None
+
+
+def test_a_crowd_of_peers_does_not_fill_the_memory():
+    limit = FailureLimit()
+    for number in range(5_000):
+        limit.note_failure(str(number))
+    assert len(limit._failures) == 1_000
+
+
+@given(st.lists(st.integers(0, LIST_PAGE_BYTES + 10), max_size=12))
+def test_pages_hold_every_entry_once_and_are_not_too_large(sizes):
+    entries = [{"n": n, "x": "y" * size} for n, size in enumerate(sizes)]
+    seen, cursor, pages = [], None, 0
+    while True:
+        page, cursor = page_of(entries, cursor)
+        assert len(page) == 1 or sum(len(json.dumps(e)) for e in page) <= LIST_PAGE_BYTES * 1.01
+        seen += page
+        pages += 1
+        if cursor is None:
+            break
+        assert page
+    assert seen == entries
+    assert pages <= max(1, len(entries))
+
+
+@given(st.text())
+def test_no_cursor_but_ours_is_taken(cursor):
+    with pytest.raises(InvalidArguments) as caught:
+        page_of([{"n": 1}], cursor)
+    assert caught.value.reason == "invalid_cursor"
+
+
+def test_the_schema_of_a_result_without_required_fields_still_tells_a_failure_apart():
+    schema = describe_output({"type": "object", "properties": {}})
+    assert schema["anyOf"] == [{"required": []}, {"required": ["error"]}]
+
+
+@pytest.mark.parametrize("character", ["x", "\n", '"', "漢", "é", "\x00", "😀"])
+@pytest.mark.parametrize("size", [1, 100_000, 500_000, RESULT_BYTES])
+def test_no_answer_over_http_is_larger_than_a_client_takes_and_every_one_says_so(character, size):
+    outcome = Outcome("fill", result=Filled(text=character * (size // len(character.encode()))))
+    answer = show_outcome(outcome, wire_bytes=HTTP_WIRE_BYTES)
+    assert len(json.dumps(answer)) <= HTTP_WIRE_BYTES * 1.01
+    if answer["isError"]:
+        assert answer["structuredContent"]["error"]["reason"] == "result_too_large"
+    else:
+        assert answer["structuredContent"] == outcome.to_dict()
+        text = answer["content"][0]["text"]
+        assert "structuredContent only" in text or json.loads(text) == outcome.to_dict()
+
+
+def test_an_error_without_extras_is_one_line():
+    answer = show_error(ToolFailed("it failed"))
+    assert answer["content"] == [{"type": "text", "text": "TOOL_FAILED: it failed"}]
+    assert answer["isError"] is True
+
+
+@pytest.mark.anyio
+async def test_progress_from_many_threads_is_a_few_lines_and_ends_with_the_newest():
+    sent = []
+
+    async def send(number, line):
+        sent.append((number, line))
+
+    line = ProgressLine(send)
+    async with anyio.create_task_group() as beside:
+        beside.start_soon(line.pump)
+        threads = [threading.Thread(target=lambda: [line.say("x" * 10_000) for _ in range(1000)]) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        await anyio.to_thread.run_sync(lambda: [t.join() for t in threads])
+        line.say("the newest")
+        await anyio.sleep(0.5)
+        beside.cancel_scope.cancel()
+    assert sent[-1][1] == "the newest"
+    assert all(len(text) <= 500 for _, text in sent)
+    assert len(sent) < 50
+
+
+@pytest.mark.anyio
+async def test_a_body_that_does_not_come_is_a_client_that_has_gone(monkeypatch):
+    monkeypatch.setattr(listening, "_BODY_SECONDS", 0.05)
+    gone = anyio.Event()
+    receive = listening.Patience(anyio.sleep_forever, gone)
+    with anyio.fail_after(2):
+        assert (await receive())["type"] == "http.disconnect"
+    assert gone.is_set()
+
+
+@pytest.mark.anyio
+async def test_a_whole_body_may_be_followed_by_any_silence(monkeypatch):
+    monkeypatch.setattr(listening, "_BODY_SECONDS", 0.05)
+    messages = [{"type": "http.request", "body": b"", "more_body": False}]
+
+    async def give():
+        return messages.pop() if messages else await anyio.sleep_forever()
+
+    receive = listening.Patience(give, anyio.Event())
+    assert (await receive())["type"] == "http.request"
+    with anyio.move_on_after(0.2) as silence:
+        await receive()
+    assert silence.cancelled_caught
+
+
+def test_the_log_is_for_its_owner_alone(app):
+    code = (
+        "import logging\nfrom exeora_ws.settings import find_places\nfrom exeora_ws.serve.log import keep_log\n"
+        "keep_log(find_places()); keep_log(find_places())\n"
+        "logging.getLogger('exeora').error('once'); logging.getLogger('x').info('never')"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, cwd=os.getcwd())
+    assert (done.stdout, done.stderr) == (b"", b"")
+    assert app.places.log.stat().st_mode & 0o777 == 0o600
+    assert app.places.log.read_text().count("once") == 1
+    assert "never" not in app.places.log.read_text()
+    assert callable(keep_log)
+
+
+def test_a_server_is_listed_while_it_runs(app):
+    assert list_servers(app.places) == []
+    with announce_server(app.places, face="http", url="http://127.0.0.1:1"):
+        (server,) = list_servers(app.places)
+        assert (server.pid, server.face, server.url) == (os.getpid(), "http", "http://127.0.0.1:1")
+        assert list_servers(app.places) == [server]
+    assert list_servers(app.places) == []
+
+
+def test_what_is_no_server_is_not_listed(app):
+    folder = app.places.runtime / "servers"
+    folder.mkdir(parents=True)
+    (folder / "1-empty.json").write_text("")
+    (folder / "2-dead.json").write_text('{"pid": 1}')
+    (folder / "3-nonsense.json").write_text("nonsense")
+    assert list_servers(app.places) == []
+    assert [p.name for p in folder.iterdir()] == ["1-empty.json"]
+
+
+def test_a_folder_that_cannot_be_written_does_not_keep_a_server_from_serving(app):
+    app.places.runtime.parent.mkdir(parents=True, exist_ok=True)
+    app.places.runtime.write_text("in the way")
+    with announce_server(app.places, face="stdio"):
+        assert list_servers(app.places) == []
+
+
+def test_tokens_and_status_load_nothing_of_the_library():
+    code = (
+        "import sys, exeora_ws.serve.running, exeora_ws.serve.tokens, exeora_ws.serve.log, exeora_ws.app\n"
+        "print([m for m in sys.modules if m.split('.')[0] in ('mcp', 'mcp_types', 'uvicorn', 'starlette', 'anyio')])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=os.getcwd())
+    assert done.stdout.strip() == "[]"
