@@ -29,6 +29,7 @@ from exeora_ws.tools.catalog import CATALOG
 from exeora_ws.tools.gate import CallGate
 from exeora_ws.tools.news import CatalogNews
 from exeora_ws.tools.services import Services
+from exeora_ws.toolsets.catalog import DEFAULT, collect_tools
 from exeora_ws.workspaces.inventory import Inventory
 from exeora_ws.workspaces.registry import REGISTRY_MIGRATIONS, Registry
 from exeora_ws.workspaces.sweeper import MODULE as SWEEPER
@@ -101,7 +102,22 @@ def open_app(places: Places | None = None) -> App:
     recover_patches(where.patches, where.locks)
     inventory.recover()
     calls = Calls(CATALOG, services, _open_gate(where, database, services))
-    return App(where, inventory, upkeep, services, calls, session_closers=(supervisor.close_session,))
+    closers = (supervisor.close_session, services.memory.forget)
+    return App(where, inventory, upkeep, services, calls, session_closers=closers)
+
+
+def open_calls(app: App, toolsets: Sequence[str]) -> Calls:
+    """Give the way of a call with other tools than the default ones: those of the toolsets, in order.
+
+    None at all is the default toolset.
+
+    Raises:
+        InvalidArguments: reason `unknown_toolset`, or `tool_names_collide` when two have different tools of one name.
+    """
+    collected = collect_tools(toolsets or (DEFAULT,))
+    if DEFAULT in toolsets or not toolsets:
+        collected = {**app.calls.catalog, **collected}
+    return Calls(collected, app.services, app.calls.gate.for_catalog(collected))
 
 
 def start_in_background(module: str, places: Places) -> None:

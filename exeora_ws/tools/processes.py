@@ -147,7 +147,7 @@ class KilledCommand(Result, frozen=True, kw_only=True):
 
 def _run_command(call: Call[RunArguments, Services]) -> Ran:
     asked, tail = call.arguments, Tail(RUN_OUTPUT_BYTES)
-    with _command(call, asked.command, asked.cwd) as command:
+    with open_command(call, asked.command, asked.cwd) as command:
         finish = run(
             call.services.supervisor,
             command,
@@ -178,7 +178,7 @@ def show_run(line: str, finish: Finish, tail: Tail) -> Ran:
 
 def _start_command(call: Call[StartArguments, Services]) -> StartedCommand:
     asked = call.arguments
-    with _command(call, asked.command, asked.cwd) as command:
+    with open_command(call, asked.command, asked.cwd) as command:
         started = call.services.supervisor.start(command, find_owner(call))
     return StartedCommand(process_id=started.id, command=asked.command, pid=started.pid)
 
@@ -232,7 +232,8 @@ def make_place_environment(place: Place, *, interactive: bool = False) -> dict[s
 
 
 @contextmanager
-def _command(call: Call[Any, Services], line: str, cwd: str | UnsetType) -> Iterator[Command]:
+def open_command(call: Call[Any, Services], line: str, cwd: str | UnsetType = UNSET) -> Iterator[Command]:
+    """Make the command of a shell line in a call's workspace; it has to be started inside the `with` block."""
     place = call.require_place()
     with open_working_folder(place.root, call.services.home, None if isinstance(cwd, UnsetType) else cwd) as folder:
         yield make_shell_command(line, cwd=folder.path, environ=make_place_environment(place), folder=folder.descriptor)
@@ -255,7 +256,7 @@ def show_newest_line(progress: Progress, clock: Callable[[], float] = time.monot
 
 _ACTS = Hints(read_only=False, destructive=True, idempotent=False, open_world=True)
 _UNKNOWN = {"unknown_process": "no such process in this workspace: never started here, or ended over ten minutes ago"}
-_START_REASONS = {
+START_REASONS = {
     "cwd_gone": "the folder to start in is gone",
     "not_a_folder": "cwd is not a folder",
     "link_loop": "the links in cwd lead in a circle",
@@ -282,7 +283,7 @@ RUN_COMMAND = Tool(
     routing=Routing.OPTIONAL,
     needs=Needs.CHECKOUT,
     function=_run_command,
-    reasons=_START_REASONS,
+    reasons=START_REASONS,
     command=lambda arguments: arguments.command,
 )
 
@@ -300,7 +301,7 @@ START_COMMAND = Tool(
     routing=Routing.OPTIONAL,
     needs=Needs.CHECKOUT,
     function=_start_command,
-    reasons=_START_REASONS | {"too_many_processes": "as many run in this project as may: `data.processIds`"},
+    reasons=START_REASONS | {"too_many_processes": "as many run in this project as may: `data.processIds`"},
     command=lambda arguments: arguments.command,
 )
 

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 import msgspec
 
 from exeora_ws.cancellation import Cancellation, Progress
+from exeora_ws.errors import ExeoraError
 from exeora_ws.names import ProjectId
 from exeora_ws.workspaces.place import Place, Project
 
@@ -124,8 +125,11 @@ class Tool(Generic[A, R, S]):
         needs: how much of that workspace must be there.
         function: does it; returns a result or raises an `ExeoraError`.
         reasons: the machine-readable reasons its errors may carry, with what each means.
-        command: gives the command line to be judged by policy, for tools that run one.
+        command: gives the command line to be judged by policy, for tools that run one; None for a call that does not.
         account_only: offered only where one connection may reach several projects.
+        prepare: rewrites the arguments before they are typed: other names that a caller may use for them.
+        render: words a result, for a tool whose text is not the JSON of its structured content.
+        render_error: words a failure likewise.
     """
 
     name: str
@@ -138,8 +142,11 @@ class Tool(Generic[A, R, S]):
     needs: Needs
     function: Callable[[Call[A, S]], R]
     reasons: Mapping[str, str]
-    command: Callable[[A], str] | None = None
+    command: Callable[[A], str | None] | None = None
     account_only: bool = False
+    prepare: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None
+    render: Callable[[R], str] | None = None
+    render_error: Callable[[ExeoraError], str] | None = None
 
     ROUTING_FIELD: ClassVar[str] = "workspace"
     PROJECT_FIELD: ClassVar[str] = "project"

@@ -128,6 +128,8 @@ class Outcome:
     result: Result | None = None
     error: ExeoraError | None = None
     question: InputRequired | None = None
+    text: str | None = None
+    """How the tool words it, where that is not the JSON of the structured content."""
 
     def to_dict(self) -> dict[str, Any]:
         """Give the structured content: the result object, or `{"error": …}`."""
