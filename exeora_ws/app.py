@@ -3,6 +3,7 @@
 import os
 import sys
 import threading
+from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -21,7 +22,13 @@ from exeora_ws.policy.gate import Gate
 from exeora_ws.policy.signing import Signer
 from exeora_ws.policy.sources import PolicyBook
 from exeora_ws.processes.piped import spawn_piped
-from exeora_ws.processes.records import PROCESS_MIGRATIONS, Records, reap_leftovers, stop_workspace_everywhere
+from exeora_ws.processes.records import (
+    PROCESS_MIGRATIONS,
+    Records,
+    list_live,
+    reap_leftovers,
+    stop_workspace_everywhere,
+)
 from exeora_ws.processes.supervisor import Supervisor
 from exeora_ws.settings import Places, find_places, load_settings
 from exeora_ws.tools.call import Calls
@@ -29,9 +36,11 @@ from exeora_ws.tools.catalog import CATALOG
 from exeora_ws.tools.gate import CallGate
 from exeora_ws.tools.news import CatalogNews
 from exeora_ws.tools.services import Services
+from exeora_ws.tools.setup_commands import make_line_runner
 from exeora_ws.toolsets.catalog import DEFAULT, collect_tools
 from exeora_ws.workspaces.inventory import Inventory
 from exeora_ws.workspaces.registry import REGISTRY_MIGRATIONS, Registry
+from exeora_ws.workspaces.setup import Setup
 from exeora_ws.workspaces.sweeper import MODULE as SWEEPER
 from exeora_ws.workspaces.upkeep import Upkeep
 
@@ -81,14 +90,20 @@ def open_app(places: Places | None = None) -> App:
     def stop_processes(workspace: WorkspaceId) -> Sequence[str]:
         return [live.command for live in stop_workspace_everywhere(database, workspace)]
 
+    registry = Registry(database, where)
     inventory = Inventory(
-        Registry(database, where),
+        registry,
         where,
         lambda: load_settings(where).managed_root(where),
         stop_processes,
-        lambda: start_in_background(SWEEPER, where),
+        free_disk=lambda: start_in_background(SWEEPER, where),
+        setup=Setup(registry, make_line_runner(supervisor)),
     )
-    upkeep = Upkeep(inventory, lambda: load_settings(where).trash_bytes)
+    upkeep = Upkeep(
+        inventory,
+        lambda: load_settings(where).trash_bytes,
+        lambda: Counter(live.workspace for live in list_live(database)),
+    )
     services = Services(
         places=where,
         home=Path(os.path.expanduser("~")),

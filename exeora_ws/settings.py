@@ -145,8 +145,7 @@ class Settings:
         """Longest published name of an upstream tool, in characters."""
         mcp = self.document.get("mcp", {})
         budget = mcp.get("nameBudget") if isinstance(mcp, dict) else None
-        good = isinstance(budget, int) and not isinstance(budget, bool) and budget > 0
-        return budget if good else TOOL_NAME_CHARACTERS
+        return budget if isinstance(budget, int) and budget > 1 else TOOL_NAME_CHARACTERS
 
     @property
     def tools_may_edit_policy(self) -> bool:

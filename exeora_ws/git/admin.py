@@ -32,18 +32,18 @@ class Entry:
     """The worktree's folder on record, real; there or not."""
 
 
-def load_entries(common_dir: Path) -> list[Entry]:
-    """Load the admin folders that name a worktree, by name. Left-overs without `gitdir` are nobody's, as for Git."""
-    parent = f"{common_dir}/worktrees"
-    found = (_load_entry(f"{parent}/{name}", name) for name in _list_folders(common_dir))
-    return [entry for entry in found if entry is not None]
-
-
-def _list_folders(common_dir: Path) -> list[str]:
+def list_folders(common_dir: Path) -> list[str]:
+    """List what lies under `worktrees/`, sorted: records, and what is left of some."""
     try:
         return sorted(os.listdir(common_dir / "worktrees"))
     except (FileNotFoundError, NotADirectoryError):
         return []
+
+
+def load_entries(common_dir: Path) -> list[Entry]:
+    """Load the admin folders that name a worktree, by name. Left-overs without `gitdir` are nobody's, as for Git."""
+    found = (_load_entry(f"{common_dir}/worktrees/{name}", name) for name in list_folders(common_dir))
+    return [entry for entry in found if entry is not None]
 
 
 def _load_entry(folder: str, name: str) -> Entry | None:
@@ -111,7 +111,7 @@ def discard_remains(common_dir: Path, folder_name: str) -> None:
     Git numbers entries whose name is taken, so the name may be followed by digits. What a `make` or `revive` cut
     short has left goes too, under any name: it says that it is ours, and the caller holds the repository's lock.
     """
-    for name in _list_folders(common_dir):
+    for name in list_folders(common_dir):
         entry = common_dir / "worktrees" / name
         ours = name == folder_name or (name.startswith(folder_name) and name[len(folder_name) :].isdecimal())
         lock_reason = read_lock(str(entry))

@@ -99,7 +99,7 @@ class Git:
         return Git(git_dir, git_dir)
 
     def read(self, *arguments: str, ok: Sequence[int] = (0,), stdin: bytes = b"") -> Output:
-        """Run a command that changes nothing: no optional locks, no hooks, no file system monitor.
+        """Run a command that changes nothing: no optional locks, no hooks, no file system monitor, no fetching.
 
         Raises:
             ToolFailed: an exit code that is not in `ok`; see `describe_failure` for its reason.
@@ -146,7 +146,7 @@ class Git:
     ) -> Output:
         environment = clean_environment(os.environ) | dict(extra or {})
         if not optional_locks:
-            environment["GIT_OPTIONAL_LOCKS"] = "0"
+            environment |= {"GIT_OPTIONAL_LOCKS": "0", "GIT_NO_LAZY_FETCH": "1"}
         command = [require_git(), *self._place(environment), *arguments]
         output = run(command, environment, seconds=seconds, stdin=stdin, lifeline=lifeline, cancellation=cancellation)
         if ok is not None and output.code not in ok:

@@ -82,15 +82,20 @@ def reap_group(process: "subprocess.Popen[bytes]") -> None:
 def end_group(process: "subprocess.Popen[bytes]", grace_seconds: float) -> None:
     """End a child that still runs, and all below it, told from later owners of their numbers by start time."""
     below = _list_below(process.pid)
+    deadline = time.monotonic() + grace_seconds
     _signal_group(process.pid, signal.SIGTERM)
-    wait_for_end(process.pid, grace_seconds, None)
+    if wait_for_end(process.pid, grace_seconds, None):
+        _wait_for_all(below, deadline)
     _signal_group(process.pid, signal.SIGKILL)
     for descendant in below:
         _kill(descendant)
     process.wait()
-    deadline = time.monotonic() + _DYING_SECONDS
-    while any(map(_is_alive, below)) and time.monotonic() < deadline:
-        time.sleep(_POLL_SECONDS / 10)
+    _wait_for_all(below, time.monotonic() + _DYING_SECONDS)
+
+
+def _wait_for_all(processes: "list[psutil.Process]", deadline: float) -> None:
+    while any(map(_is_alive, processes)) and time.monotonic() < deadline:
+        time.sleep(_POLL_SECONDS / 4)
 
 
 def _signal_group(pid: int, number: int) -> None:

@@ -98,7 +98,7 @@ class ExecutableRepository(Engine):
 
     def status(self, *, ignored: bool = False) -> Status:
         """Ask `git status`."""
-        return load_status(self.git, self.require_top(), self.place.git_dir, ignored=ignored)
+        return load_status(self.git, self.require_top(), ignored=ignored)
 
     def require_git(self) -> Git:
         """Give the git executable at this place."""

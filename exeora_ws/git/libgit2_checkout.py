@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pygit2
-from pygit2.enums import CheckoutStrategy, FileStatus, ObjectType, RepositoryOpenFlag
+from pygit2.enums import CheckoutStrategy, FileMode, FileStatus, ObjectType, RepositoryOpenFlag
 
 from exeora_ws.errors import ToolFailed
 from exeora_ws.git import admin, gitfiles
@@ -63,6 +63,8 @@ def load_status(repository: pygit2.Repository, place: Checkout, *, ignored: bool
     head = None if repository.head_is_unborn else repository.head.peel(pygit2.Commit)
     if head is not None:
         refuse_beyond(repository, place, head.tree)
+    if any(entry.mode == FileMode.COMMIT for entry in repository.index):
+        raise _refusal("a submodule")
     found = repository.status(untracked_files="normal", ignored=ignored)
     flags = {path: FileStatus(value) for path, value in found.items()}
 
@@ -103,7 +105,11 @@ def refuse_beyond(repository: pygit2.Repository, place: Checkout, tree: pygit2.T
     """
     need = next(_list_needs(repository, place, tree), None)
     if need is not None:
-        raise ToolFailed(f"{need} needs the git executable, and there is none on PATH", reason="unsupported")
+        raise _refusal(need)
+
+
+def _refusal(need: str) -> ToolFailed:
+    return ToolFailed(f"{need} needs the git executable, and there is none on PATH", reason="unsupported")
 
 
 def _list_needs(repository: pygit2.Repository, place: Checkout, tree: pygit2.Tree) -> Iterator[str]:

@@ -5,7 +5,7 @@ import re
 import shutil
 import stat
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
@@ -68,7 +68,7 @@ def prepare(engine: Engine, addition: Addition, undo: ExitStack) -> str:
     if addition.new_branch is not None:
         engine.create_branch(addition.new_branch, addition.commit)
         undo.callback(_quietly, engine.delete_ref, addition.new_branch, addition.commit)
-    undo.callback(_take_back, engine.common_dir, addition.path, mode)
+    undo.callback(_take_back, engine.common_dir, addition.path, mode, admin.list_folders(engine.common_dir))
     return addition.branch or addition.new_branch or addition.commit
 
 
@@ -115,9 +115,9 @@ def _make_parents(folder: Path, undo: ExitStack) -> None:
             undo.callback(_quietly, os.rmdir, parent)
 
 
-def _take_back(common_dir: Path, path: Path, mode: int | None) -> None:
+def _take_back(common_dir: Path, path: Path, mode: int | None, before: Collection[str]) -> None:
     """Remove what a failed addition left: its files, its record, its folder unless that was there before."""
-    for name in admin.find_entries_for(common_dir, path):
+    for name in (*admin.find_entries_for(common_dir, path), *_find_remains(common_dir, path, before)):
         _quietly(admin.discard, common_dir, name)
     _quietly(os.rmdir, common_dir / "worktrees")
     remove_tree(path)
@@ -125,6 +125,18 @@ def _take_back(common_dir: Path, path: Path, mode: int | None) -> None:
         with suppress(OSError):
             os.mkdir(path)
             os.chmod(path, mode)
+
+
+def _find_remains(common_dir: Path, path: Path, before: Collection[str]) -> list[str]:
+    """Find the record that a git killed while it tidied up left without its `gitdir`: new, and named for the folder."""
+    stem = re.sub(r"[^A-Za-z0-9]", "", path.name)
+    return [
+        name
+        for name in admin.list_folders(common_dir)
+        if name not in before
+        and admin.read_folder(common_dir, name) is None
+        and re.sub(r"[^A-Za-z0-9]", "", name).startswith(stem)
+    ]
 
 
 def remove_tree(path: Path) -> None:

@@ -1,19 +1,21 @@
-"""`git status` as the value of the port: asked once, parsed purely; and what only submodules' own commits can lose."""
+"""`git status` as the value of the port, and what it does not show: submodules' own commits, files marked unchanged."""
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from exeora_ws.git import gitfiles
-from exeora_ws.git.command import Git, decode
+from exeora_ws.git.command import Git, decode, encode
 from exeora_ws.git.port import Status
 
 _ORDINARY_FIELDS = 8
 _RENAMED_FIELDS = 9
 _UNMERGED_FIELDS = 10
+_GITLINK = "160000"
 
 
-def load_status(git: Git, top: Path, git_dir: Path, *, ignored: bool) -> Status:
+def load_status(git: Git, top: Path, *, ignored: bool) -> Status:
     """Ask git for the state of a checkout."""
     output = git.read(
         "status",
@@ -25,10 +27,14 @@ def load_status(git: Git, top: Path, git_dir: Path, *, ignored: bool) -> Status:
         "--ignore-submodules=none",
     )
     status = parse_status(decode(output.out))
-    if not _may_have_submodules(top, git_dir):
-        return status
-    ahead = set(_list_unsaved_submodules(git, top, ""))
-    return _with_submodules(status, ahead)
+    index = load_index(git)
+    unsaved = _list_unsaved_submodules(index, top, "")
+    hidden = _list_hidden_changes(git, index, top)
+    return replace(
+        status,
+        unstaged=tuple(sorted({*status.unstaged, *hidden})),
+        submodules=tuple(sorted({*status.submodules, *unsaved})),
+    )
 
 
 def parse_status(text: str) -> Status:
@@ -59,37 +65,53 @@ def _sort_change(found: dict[str, list[str]], change: str, submodule: str, path:
     found["submodules" if submodule.startswith("S") and change[1] == "M" else "unstaged"].append(path)
 
 
-def _with_submodules(status: Status, more: Iterable[str]) -> Status:
-    return Status(
-        staged=status.staged,
-        unstaged=status.unstaged,
-        untracked=status.untracked,
-        ignored=status.ignored,
-        conflicted=status.conflicted,
-        submodules=tuple(sorted({*status.submodules, *more})),
-    )
+@dataclass(frozen=True, slots=True)
+class Index:
+    """What of the index needs a second look, by path: each with the object that the index records."""
+
+    submodules: dict[str, str]
+    hidden: dict[str, str]
+    """Files marked assume-unchanged or skip-worktree, whose changes `git status` does not show."""
 
 
-def _may_have_submodules(top: Path, git_dir: Path) -> bool:
-    return os.path.lexists(top / ".gitmodules") or os.path.isdir(git_dir / "modules")
+def load_index(git: Git) -> Index:
+    """Ask for the index in one go; almost every record is an ordinary file and passed over."""
+    found = Index({}, {})
+    for record in git.read("ls-files", "-v", "--stage", "-z").out.split(b"\0"):
+        if record.startswith((b"H 100", b"H 120")) or not record:
+            continue
+        facts, _, path = decode(record).partition("\t")
+        tag, mode, commit, _ = facts.split(" ")
+        if mode == _GITLINK:
+            found.submodules[path] = commit
+        elif tag == "S" or tag.islower():
+            found.hidden[path] = commit
+    return found
 
 
-def _list_unsaved_submodules(git: Git, top: Path, prefix: str) -> Iterator[str]:
+def _list_hidden_changes(git: Git, index: Index, top: Path) -> list[str]:
+    """List the marked files that are there and differ from what the index records."""
+    present = [path for path in index.hidden if "\n" not in path and _is_plain_file(top / path)]
+    if not present:
+        return []
+    asked = encode("".join(f"{path}\n" for path in present))
+    hashes = git.read("hash-object", "--stdin-paths", stdin=asked).text.split("\n")
+    return [path for path, found in zip(present, hashes, strict=True) if found != index.hidden[path]]
+
+
+def _is_plain_file(path: Path) -> bool:
+    return os.path.isfile(path) and not os.path.islink(path)
+
+
+def _list_unsaved_submodules(index: Index, top: Path, prefix: str) -> Iterator[str]:
     """List initialised submodules, nested ones too, with commits that neither their record nor a remote has."""
-    for path, recorded in _list_gitlinks(git):
+    for path, recorded in index.submodules.items():
         folder = top / path
         inner = _open_submodule(folder)
         if inner is not None:
             if _has_unsaved_commits(inner, recorded):
                 yield prefix + path
-            yield from _list_unsaved_submodules(inner, folder, f"{prefix}{path}/")
-
-
-def _list_gitlinks(git: Git) -> Iterator[tuple[str, str]]:
-    for record in decode(git.read("ls-files", "--stage", "-z").out).split("\0"):
-        if record.startswith("160000 "):
-            facts, _, path = record.partition("\t")
-            yield path, facts.split(" ")[1]
+            yield from _list_unsaved_submodules(load_index(inner), folder, f"{prefix}{path}/")
 
 
 def _open_submodule(folder: Path) -> Git | None:

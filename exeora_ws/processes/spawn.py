@@ -8,7 +8,6 @@ instead of to init, so it is still found. macOS has no such thing: a daemonised 
 tag only. Windows has neither sessions nor TERM; commands are not supported there.
 """
 
-import ctypes
 import os
 import secrets
 import signal
@@ -185,6 +184,8 @@ def join_tags(inherited: str | None, tag: str) -> str:
 
 @cache
 def _adopt_orphans(_pid: int) -> bool:
+    import ctypes  # noqa: PLC0415 - 5 ms that only a process which starts a command pays
+
     return bool(ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0)
 
 

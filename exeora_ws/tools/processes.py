@@ -235,8 +235,9 @@ def make_place_environment(place: Place, *, interactive: bool = False) -> dict[s
 def open_command(call: Call[Any, Services], line: str, cwd: str | UnsetType = UNSET) -> Iterator[Command]:
     """Make the command of a shell line in a call's workspace; it has to be started inside the `with` block."""
     place = call.require_place()
+    environ = make_place_environment(place) | call.services.inventory.setup.make_environment(place)
     with open_working_folder(place.root, call.services.home, None if isinstance(cwd, UnsetType) else cwd) as folder:
-        yield make_shell_command(line, cwd=folder.path, environ=make_place_environment(place), folder=folder.descriptor)
+        yield make_shell_command(line, cwd=folder.path, environ=environ, folder=folder.descriptor)
 
 
 def show_newest_line(progress: Progress, clock: Callable[[], float] = time.monotonic) -> OnOutput:
@@ -257,10 +258,15 @@ def show_newest_line(progress: Progress, clock: Callable[[], float] = time.monot
 _ACTS = Hints(read_only=False, destructive=True, idempotent=False, open_world=True)
 _UNKNOWN = {"unknown_process": "no such process in this workspace: never started here, or ended over ten minutes ago"}
 START_REASONS = {
-    "cwd_gone": "the folder to start in is gone",
+    "cwd_gone": "the folder to start in went as the command was started",
+    "folder_missing": "the workspace's own folder is gone",
     "not_a_folder": "cwd is not a folder",
+    "dangling_link": "cwd is a link that leads to nothing",
     "link_loop": "the links in cwd lead in a circle",
+    "outside_root": "cwd leads out of the workspace",
+    "absolute_path": "cwd is absolute",
     "invalid_path": "cwd holds a NUL or half a character",
+    "name_too_long": "a name in cwd is longer than the system takes",
     "invalid_text": "the command holds a NUL or half a character",
     "not_started": "the system would not start the shell; the message has its words",
     "command_too_long": "longer than the system takes as one argument",

@@ -12,6 +12,9 @@ from exeora_ws.workspaces.connect import Candidate, Listed
 from exeora_ws.workspaces.create import Wanted
 from exeora_ws.workspaces.place import Workspace
 from exeora_ws.workspaces.remove import Removal
+from exeora_ws.workspaces.setup import Prepared
+
+_SKIPPED_SHOWN = 50
 
 
 class WorkspaceFacts(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
@@ -65,10 +68,31 @@ class BaseFacts(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
     commit: str
 
 
+class SkippedFile(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
+    """A file that was not copied or linked, and why."""
+
+    path: str
+    reason: str
+
+
 class SetupFacts(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
-    """What was done to make a new workspace ready."""
+    """What was done to make a new workspace ready.
+
+    `status`: `none`, `done`, `failed`, `skipped_untrusted` (a person has to run `exeora trust`), `invalid`.
+    """
 
     status: str
+    copied_files: int | UnsetType = UNSET
+    linked: list[str] | UnsetType = UNSET
+    skipped: list[SkippedFile] | UnsetType = UNSET
+    skipped_total: int | UnsetType = UNSET
+    ports: dict[str, int] | UnsetType = UNSET
+    commands: list[str] | UnsetType = UNSET
+    failed_command: str | UnsetType = UNSET
+    exit_code: int | UnsetType | None = UNSET
+    timed_out: bool | UnsetType = UNSET
+    output: str | UnsetType = UNSET
+    message: str | UnsetType = UNSET
 
 
 class BranchKept(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
@@ -162,6 +186,7 @@ class Removed(Result, frozen=True, kw_only=True):
     ignored_files_total: int | UnsetType = UNSET
     stopped_processes: list[str] | UnsetType = UNSET
     restorable_until: str | UnsetType = UNSET
+    teardown: SetupFacts | UnsetType = UNSET
     note: str | UnsetType = UNSET
 
 
@@ -222,12 +247,32 @@ def _create_workspace(call: Call[CreateArguments, Services]) -> Created:
         name=_given(asked.name),
         slug=_given(asked.slug),
     )
-    creation = call.services.inventory.create(call.require_place(), wanted, call.cancellation)
+    creation, prepared = call.services.inventory.create(call.require_place(), wanted, call.cancellation)
     return Created(
         workspace=show_workspace(creation.workspace),
         base=BaseFacts(ref=creation.base.ref, commit=creation.base.commit),
         created=creation.created,
-        setup=SetupFacts(status="none"),
+        setup=show_setup(prepared),
+    )
+
+
+def show_setup(prepared: Prepared) -> SetupFacts:
+    """Give what was done to make a workspace ready, as results show it."""
+    copied, failure = prepared.copied, prepared.failure
+    skipped = [SkippedFile(path=_as_text(path), reason=reason) for path, reason in copied.skipped]
+    return SetupFacts(
+        status=prepared.status,
+        copied_files=copied.files or UNSET,
+        linked=copied.links or UNSET,
+        skipped=skipped[:_SKIPPED_SHOWN] or UNSET,
+        skipped_total=len(skipped) or UNSET,
+        ports=dict(prepared.ports) or UNSET,
+        commands=list(prepared.commands) or UNSET,
+        failed_command=UNSET if failure is None else failure.command,
+        exit_code=UNSET if failure is None else failure.ran.code,
+        timed_out=UNSET if failure is None else failure.ran.timed_out,
+        output=UNSET if failure is None else failure.ran.output,
+        message=UNSET if prepared.message is None else prepared.message,
     )
 
 
@@ -276,6 +321,7 @@ def show_removal(removal: Removal) -> Removed:
         ignored_files_total=removal.ignored_count or UNSET,
         stopped_processes=list(removal.stopped) or UNSET,
         restorable_until=datetime.fromtimestamp(until, UTC).isoformat(timespec="seconds") if until else UNSET,
+        teardown=show_setup(removal.teardown) if removal.teardown and removal.teardown.status != "none" else UNSET,
         note=UNSET if removal.workspace.managed else "this worktree was attached, not made by exeora",
     )
 

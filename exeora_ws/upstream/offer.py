@@ -2,7 +2,6 @@
 
 import threading
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -127,14 +126,16 @@ class Offer:
         with self._lock:
             return [s.entry.server for s in self._standings.values() if s.entry.enabled and s.entry.server is not None]
 
-    def take_due(self, now: float) -> Iterator[Server]:
+    def take_due(self, now: float) -> list[Server]:
         """Give the servers that are to be asked now, and mark them as being asked."""
+        due = []
         with self._lock:
             for standing in self._standings.values():
                 server = standing.entry.runnable
                 if server is not None and not standing.busy and standing.due is not None and standing.due <= now:
                     standing.busy, standing.due = True, None
-                    yield server
+                    due.append(server)
+        return due
 
     def find_next_due(self) -> float | None:
         """When the next is to be asked."""

@@ -100,7 +100,9 @@ class Pool:
 
     def close_directory(self, directory: Path) -> list[str]:
         """End what runs in a directory or below it; names the servers that were running."""
-        return self._close_where(lambda slot: slot.key.directory is not None and _is_in(slot.directory, directory))
+        return self._close_where(
+            lambda slot: slot.key.directory is not None and _is_in(Path(slot.key.directory), directory)
+        )
 
     def reap(self) -> list[str]:
         """End what is idle, and what runs in a directory that is not there any more."""

@@ -83,7 +83,8 @@ class StdioConnection:
         self._outgoing: deque[memoryview] = deque()
         self._closing = False
         self._progress_at = time.monotonic()
-        self._input_closed = False
+        self._input_closed_at: float | None = None
+        self._exited = False
         self._wake_read, self._wake_write = os.pipe()
         for descriptor in (self._wake_read, self._wake_write, child.stdin.fileno()):
             os.set_blocking(descriptor, False)
@@ -174,13 +175,18 @@ class StdioConnection:
         poller.register(self._wake_read, select.POLLIN)
         if self._outgoing:
             poller.register(self._child.stdin.fileno(), select.POLLOUT)
-        # While somebody waits, look up now and then: a grandchild can hold the pipe of a server that has died.
-        timeout = _LOOK_MS if self._outgoing or self._peer.waiting else None
-        ready = {descriptor for descriptor, _ in poller.poll(timeout)}
+        ready = {descriptor for descriptor, _ in poller.poll(self._find_patience())}
         if self._wake_read in ready:
             with suppress(BlockingIOError):
                 os.read(self._wake_read, _BLOCK)
         return ready
+
+    def _find_patience(self) -> int | None:
+        """How many milliseconds to sleep at most."""
+        if self._exited:
+            return 0
+        # While somebody waits, look up now and then: a grandchild can hold the pipe of a server that has died.
+        return _LOOK_MS if self._outgoing or self._peer.waiting else None
 
     def _read(self, output: int, lines: "_Lines") -> bool:
         try:
@@ -197,7 +203,7 @@ class StdioConnection:
         """Write what goes in without waiting."""
         with self._lock:
             try:
-                while self._outgoing and not self._input_closed:
+                while self._outgoing and self._input_closed_at is None:
                     piece = self._outgoing.popleft()
                     written = os.write(self._child.stdin.fileno(), piece[:_BLOCK])
                     self._progress_at = time.monotonic()
@@ -207,8 +213,8 @@ class StdioConnection:
                 self._outgoing.appendleft(piece)
             except OSError:
                 # It may have answered before it closed its input: what it wrote is still to be read.
-                self._input_closed = True
-            if self._input_closed:
+                self._input_closed_at = time.monotonic()
+            if self._input_closed_at is not None:
                 self._outgoing.clear()
 
     def _ends(self) -> bool:
@@ -219,11 +225,16 @@ class StdioConnection:
 
     def _find_fault(self) -> str | None:
         """Why nothing more is to be expected, once its output is dry."""
-        if self._input_closed:
+        now = time.monotonic()
+        if self._exited:
+            return "it ended"
+        if self._input_closed_at is not None and now - self._input_closed_at > _EXIT_SECONDS:
             return "it closed its input"
-        if self._outgoing and time.monotonic() - self._progress_at > STUCK_SECONDS:
+        if self._outgoing and now - self._progress_at > STUCK_SECONDS:
             return f"it left its input unread for {STUCK_SECONDS:g} s"
-        return "it ended" if self._child.poll() is not None else None
+        # What it wrote before it ended is there by now, and is read in the next round.
+        self._exited = self._child.poll() is not None
+        return None
 
 
 class _Lines:

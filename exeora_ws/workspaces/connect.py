@@ -10,6 +10,7 @@ from exeora_ws.git.port import Worktree
 from exeora_ws.names import Slug, derive_distinct_slug, derive_slug, new_workspace_id, parse_slug
 from exeora_ws.workspaces import resolve
 from exeora_ws.workspaces.place import Place, Project, Workspace
+from exeora_ws.workspaces.ports import release_ports
 from exeora_ws.workspaces.registry import Registry, delete_workspace, insert_workspace
 
 
@@ -127,6 +128,7 @@ def detach_workspace(registry: Registry, place: Place) -> None:
         raise ToolFailed("main is the project itself and cannot be detached", reason="is_main")
     with registry.change() as connection:
         delete_workspace(connection, place.workspace, "detached")
+        release_ports(connection, place.workspace.id)
 
 
 def _find_worktree(registry: Registry, project: Project, candidate: Candidate) -> Worktree:

@@ -12,8 +12,10 @@ from exeora_ws.locks import hold_lock
 from exeora_ws.settings import Places
 from exeora_ws.storage import make_private_folder
 from exeora_ws.workspaces import connect, create, inventory_file, projects, recover, remove, resolve, trash
+from exeora_ws.workspaces.create import Creation
 from exeora_ws.workspaces.place import Place, Project, Workspace
 from exeora_ws.workspaces.registry import Registry
+from exeora_ws.workspaces.setup import Prepared, Setup
 
 
 class Inventory:
@@ -25,6 +27,7 @@ class Inventory:
         managed_root: gives the folder that created workspaces live under, as set now.
         stop_processes: ends what runs in a workspace; names what was ended.
         free_disk: has the trash swept by somebody else; returns at once.
+        setup: makes new workspaces ready.
     """
 
     def __init__(
@@ -33,11 +36,14 @@ class Inventory:
         places: Places,
         managed_root: Callable[[], Path],
         stop_processes: remove.StopProcesses,
+        *,
         free_disk: Callable[[], None],
+        setup: Setup,
     ) -> None:
         self.registry = registry
         self.managed_root = managed_root
         self.stop_processes = stop_processes
+        self.setup = setup
         self._places = places
         self._free_disk = free_disk
 
@@ -93,10 +99,18 @@ class Inventory:
         """Every worktree of the repository; see `connect.list_worktrees`."""
         return connect.list_worktrees(self.registry, project)
 
-    def create(self, source: Place, wanted: create.Wanted, cancellation: Cancellation) -> create.Creation:
-        """Create a workspace; see `create.create_workspace`."""
+    def create(self, source: Place, wanted: create.Wanted, cancellation: Cancellation) -> tuple[Creation, Prepared]:
+        """Create a workspace and make it ready; see `create.create_workspace` and `Setup.prepare`."""
         with self.working_on(source.project, cancellation):
-            return create.create_workspace(self.registry, self.managed_root(), source, wanted, cancellation)
+            creation = create.create_workspace(self.registry, self.managed_root(), source, wanted, cancellation)
+        return creation, self.prepare(source.project, creation, cancellation)
+
+    def prepare(self, project: Project, creation: Creation, cancellation: Cancellation) -> Prepared:
+        """Make a new workspace ready, or one whose making ready was cut short. Needs no lock: it exists by now."""
+        place = Place(project, creation.workspace)
+        if not creation.created and (not creation.workspace.managed or self.setup.is_prepared(place)):
+            return Prepared("none")
+        return self.setup.prepare(place, cancellation)
 
     def attach(self, project: Project, candidate: connect.Candidate, cancellation: Cancellation) -> Workspace:
         """Connect a worktree; see `connect.attach_workspace`."""
@@ -109,7 +123,14 @@ class Inventory:
         return tuple(self.stop_processes(place.workspace.id))
 
     def remove(
-        self, place: Place, *, force: bool, delete_branch: bool, cancellation: Cancellation, now: bool = False
+        self,
+        place: Place,
+        *,
+        force: bool,
+        delete_branch: bool,
+        cancellation: Cancellation,
+        now: bool = False,
+        merged_at: str | None = None,
     ) -> remove.Removal:
         """Remove a workspace; see `remove.remove_workspace`. The trash is swept afterwards, in the background."""
         with self.working_on(place.project, cancellation):
@@ -122,7 +143,9 @@ class Inventory:
                 force=force,
                 delete_branch=delete_branch,
                 stop=self.stop_processes,
+                tear_down=lambda: self.setup.tear_down(current, cancellation),
                 now=now,
+                merged_at=merged_at,
             )
         if trash.needs_sweep(self.registry, now=time.time()):
             self._free_disk()

@@ -47,6 +47,14 @@ CREATE TABLE removals (
 );
 """,
     "ALTER TABLE removals ADD COLUMN bytes INTEGER",
+    """
+CREATE TABLE ports (
+    port INTEGER PRIMARY KEY, workspace_id TEXT NOT NULL, name TEXT NOT NULL, UNIQUE (workspace_id, name)
+);
+CREATE TABLE trusted (
+    project_id TEXT NOT NULL, digest TEXT NOT NULL, at REAL NOT NULL, PRIMARY KEY (project_id, digest)
+);
+""",
 )
 
 
@@ -141,6 +149,12 @@ class Registry:
                 "SELECT base_ref, base_commit FROM workspaces WHERE id = ? AND base_commit IS NOT NULL", (workspace_id,)
             ).fetchone()
         return Base(*row) if row else None
+
+    def find_birth(self, workspace_id: WorkspaceId) -> float:
+        """When a workspace was registered, in seconds since 1970; 0 when it is not."""
+        with self.database.read() as connection:
+            row = connection.execute("SELECT created_at FROM workspaces WHERE id = ?", (workspace_id,)).fetchone()
+        return float(row[0]) if row else 0.0
 
     def list_history(self, workspace_id: WorkspaceId) -> list[State]:
         """What became of a workspace, oldest first; also of one that is gone."""

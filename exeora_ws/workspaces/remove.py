@@ -30,11 +30,14 @@ from exeora_ws.workspaces.registry import (
     encode_facts,
     end_operation,
 )
+from exeora_ws.workspaces.setup import Prepared
 from exeora_ws.workspaces.trash import RemovalFacts
 
 _NAMED_FILES = 20
 StopProcesses = Callable[[WorkspaceId], Sequence[str]]
 """Ends what runs in a workspace, whoever started it; names what was ended."""
+TearDown = Callable[[], Prepared]
+"""Runs the teardown commands."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +50,7 @@ class Removal:
     ignored_count: int
     stopped: tuple[str, ...]
     restorable_until: float | None
+    teardown: Prepared | None = None
 
 
 def remove_workspace(
@@ -57,7 +61,9 @@ def remove_workspace(
     force: bool,
     delete_branch: bool,
     stop: StopProcesses,
+    tear_down: TearDown,
     now: bool = False,
+    merged_at: str | None = None,
 ) -> Removal:
     """Disconnect a workspace and take its folder away. The caller holds the repository's lock and has recovered.
 
@@ -68,7 +74,9 @@ def remove_workspace(
         force: remove uncommitted changes too. A locked worktree and a foreign folder stay refused.
         delete_branch: also delete the branch, as `git branch -d` would.
         stop: ends the processes in it, after every check and before the folder moves.
+        tear_down: runs the project's teardown commands in it, just before that.
         now: it shall not come back: the next sweep deletes it.
+        merged_at: the commit at which the branch is known to be merged, although `git branch -d` would not see it.
 
     Raises:
         ToolFailed: `is_main`, `locked`, `foreign_folder`, `dirty`, `operation_in_progress`, `unreachable_commits`,
@@ -82,9 +90,11 @@ def remove_workspace(
     _refuse_locked(worktree)
     gone = not os.path.lexists(workspace.worktree)
     status = None if gone else _check(place.project, workspace, worktree, force=force)
+    torn_down = None if gone else tear_down()
     stopped = tuple(stop(workspace.id))
     facts = _facts(registry, repository, managed_root, workspace, worktree, gone=gone)
-    facts = msgspec.structs.replace(facts, delete_branch=delete_branch, now=now)
+    known = merged_at is not None and facts.head == merged_at
+    facts = msgspec.structs.replace(facts, delete_branch=delete_branch, now=now, force_branch=known)
     operation = Unfinished(
         secrets.token_hex(8),
         "remove",
@@ -101,7 +111,7 @@ def remove_workspace(
     branch = settle_removal(registry, repository, place.project, operation)
     ignored = status.ignored if status else ()
     until = None if gone or now else time.time() + TRASH_DAYS * 86_400
-    return Removal(workspace, branch, ignored[:_NAMED_FILES], len(ignored), stopped, until)
+    return Removal(workspace, branch, ignored[:_NAMED_FILES], len(ignored), stopped, until, torn_down)
 
 
 def _refuse_locked(worktree: Worktree | None) -> None:
@@ -246,7 +256,7 @@ def _delete_branch(project: Project, facts: RemovalFacts) -> BranchDeletion | No
     if facts.branch is None or facts.head is None:
         return BranchDeletion(deleted=False, reason="missing", message="the workspace was on no branch")
     top = resolve.require_repository_dir(project) if project.bare else project.root
-    return open_repository(_top(project, top)).delete_branch(facts.branch, facts.head)
+    return open_repository(_top(project, top)).delete_branch(facts.branch, facts.head, force=facts.force_branch)
 
 
 def _top(project: Project, root: Path) -> Path:

@@ -22,6 +22,7 @@ from exeora_ws.locks import try_lock
 from exeora_ws.names import ProjectId, Slug, WorkspaceId
 from exeora_ws.workspaces import folders
 from exeora_ws.workspaces.place import Workspace
+from exeora_ws.workspaces.ports import release_ports
 from exeora_ws.workspaces.registry import Base, Registry, decode_facts
 
 _UNMEASURED_MOST = 5
@@ -49,6 +50,8 @@ class RemovalFacts(msgspec.Struct, frozen=True, kw_only=True):
     base_ref: str | None = None
     base_commit: str | None = None
     branch_settings: tuple[tuple[str, str], ...] = ()
+    force_branch: bool = False
+    """The branch is known to be merged in a way that `git branch -d` does not see."""
     now: bool = False
     """It shall not come back: its disk is freed at once."""
 
@@ -220,6 +223,9 @@ def delete_for_good(registry: Registry, removed: Removed) -> bool:
         connection.execute(
             "DELETE FROM removals WHERE workspace_id = ? AND removed_at = ?", (removed.workspace.id, removed.removed_at)
         )
+        known = connection.execute("SELECT 1 FROM workspaces WHERE id = ?", (removed.workspace.id,)).fetchone()
+        if known is None:
+            release_ports(connection, removed.workspace.id)
     return True
 
 

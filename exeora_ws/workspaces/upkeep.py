@@ -4,16 +4,20 @@ Like `inventory.py`, each under the lock and the recovery that it needs.
 """
 
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from exeora_ws.cancellation import Cancellation
-from exeora_ws.errors import InvalidArguments
+from exeora_ws.errors import InvalidArguments, ToolFailed
 from exeora_ws.git.opening import open_repository
-from exeora_ws.workspaces import connect, locking, moving, rename, restore, trash, variants
+from exeora_ws.git.port import Difference
+from exeora_ws.workspaces import connect, locking, moving, overview, rename, restore, trash, variants
 from exeora_ws.workspaces.create import Creation, Wanted, create_workspace
 from exeora_ws.workspaces.inventory import Inventory
+from exeora_ws.workspaces.merge import Merging, load_difference, merge_workspace
 from exeora_ws.workspaces.place import Place, Project
+from exeora_ws.workspaces.prune import Verdict, Wish, judge_all
+from exeora_ws.workspaces.setup import Prepared
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +27,7 @@ class Made:
     creation: Creation
     behind: tuple[str, int] | None
     moved: moving.Moved | None
+    prepared: Prepared
     dry_run: bool
 
 
@@ -32,9 +37,13 @@ class Upkeep:
     Args:
         inventory: the workspaces.
         trash_bytes: gives how much the trash may hold, as set now.
+        count_processes: counts the live processes of each workspace.
     """
 
-    def __init__(self, inventory: Inventory, trash_bytes: Callable[[], int]) -> None:
+    def __init__(
+        self, inventory: Inventory, trash_bytes: Callable[[], int], count_processes: overview.CountProcesses
+    ) -> None:
+        self._count_processes = count_processes
         self._inventory = inventory
         self._registry = inventory.registry
         self._trash_bytes = trash_bytes
@@ -109,14 +118,59 @@ class Upkeep:
             finally:
                 if move is not None:
                     move.close()
-            return Made(creation, variants.count_behind(repository, creation.base), moved, asked.dry_run)
+            behind = variants.count_behind(repository, creation.base)
+        ready = Prepared("none") if asked.dry_run else self._inventory.prepare(source.project, creation, cancellation)
+        return Made(creation, behind, moved, ready, asked.dry_run)
 
     def _create(self, source: Place, wanted: Wanted, move: moving.Move | None, cancellation: Cancellation) -> Creation:
         root = self._inventory.managed_root()
         fill = None if move is None else lambda workspace: move.bring(workspace.worktree)
         return create_workspace(self._registry, root, source, wanted, cancellation, fill=fill)
 
+    def look_at_all(self, project: Project) -> Iterator[overview.Overview]:
+        """The state of every workspace, as the answers come; see `overview.look_at_all`."""
+        return overview.look_at_all(self._registry, project, self._count_processes)
+
+    def prune(
+        self, project: Project, wish: Wish, *, dry_run: bool, keep_branches: bool, cancellation: Cancellation
+    ) -> Iterator[Verdict]:
+        """Judge every workspace and, unless it is a dry run, remove those that are done with, as `remove` does.
+
+        What was found merged is restorable like any removed workspace, its branch too.
+        """
+        for verdict in judge_all(self._registry, project, wish, self._count_processes()):
+            cancellation.raise_if_cancelled()
+            if verdict.kept is not None or dry_run:
+                yield verdict
+                continue
+            yield self._remove_pruned(Place(project, verdict.workspace), verdict, keep_branches, cancellation)
+
+    def _remove_pruned(
+        self, place: Place, verdict: Verdict, keep_branches: bool, cancellation: Cancellation
+    ) -> Verdict:
+        deletes = not keep_branches and verdict.evidence != "missing"
+        try:
+            removal = self._inventory.remove(
+                place, force=False, delete_branch=deletes, merged_at=verdict.head, cancellation=cancellation
+            )
+        except ToolFailed as error:
+            return replace(verdict, kept=error.reason or "failed", detail=error.message)
+        return replace(verdict, branch=removal.branch)
+
     def adopt(self, project: Project, *, cancellation: Cancellation) -> connect.Adoption:
         """Connect every worktree that is not connected yet; see `connect.adopt_worktrees`."""
         with self._inventory.working_on(project, cancellation):
             return connect.adopt_worktrees(self._registry, project)
+
+    def merge(
+        self, place: Place, *, into: str | None, how: str, message: str | None, cancellation: Cancellation
+    ) -> Merging:
+        """Bring a workspace's branch into its base; see `merge.merge_workspace`."""
+        self._inventory.require_available(place, files=True)
+        with self._inventory.working_on(place.project, cancellation):
+            return merge_workspace(self._registry, place, into, how, message)
+
+    def load_difference(self, place: Place, against: str | None, *, stat: bool) -> tuple[str, Difference]:
+        """Give what a workspace has that its base had not; see `merge.load_difference`."""
+        self._inventory.require_available(place, files=True)
+        return load_difference(self._registry, place, against, stat=stat)

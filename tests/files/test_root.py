@@ -130,11 +130,16 @@ def test_a_writer_that_waits_on_a_fifo_is_not_woken(reach: Reach, top: Path):
 
     writer = threading.Thread(target=write)
     writer.start()
+    state = Path(f"/proc/self/task/{writer.native_id}/stat")
+    while state.read_text().rpartition(")")[2].split()[0] != "S":
+        time.sleep(0.001)  # until it waits for a reader
     with refused(ToolFailed, "is_a_fifo"):
         read(reach, "p")
     assert not woken.is_set()
-    os.close(os.open(top / "p", os.O_RDONLY | os.O_NONBLOCK))
+    reader = os.open(top / "p", os.O_RDONLY | os.O_NONBLOCK)
     writer.join(5)
+    assert woken.is_set()
+    os.close(reader)
 
 
 @pytest.mark.parametrize(

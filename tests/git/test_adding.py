@@ -2,6 +2,7 @@ import os
 import stat
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -82,6 +83,7 @@ class TestWhatIsAdded:
         opened(tmp_path / "app.git").add_worktree(Addition(tmp_path / "new", head_of(top), new_branch="new"))
         assert tree_of(tmp_path / "new") == tree_of(top)
         assert git(tmp_path / "new", "status", "--porcelain") == ""
+        assert opened(tmp_path / "new").status().clean
 
     def test_from_the_bare_folder_layout(self, opened, top, tmp_path):
         project = tmp_path / "project"
@@ -90,6 +92,7 @@ class TestWhatIsAdded:
         (project / ".git").write_text("gitdir: ./.bare\n")
         opened(project).add_worktree(Addition(project / "new", head_of(top), new_branch="new"))
         assert tree_of(project / "new") == tree_of(top)
+        assert opened(project / "new").status().clean
 
     def test_of_a_submodule(self, opened, top, make_repository, tmp_path):
         outer = make_repository("outer")
@@ -97,6 +100,7 @@ class TestWhatIsAdded:
         inner = outer / "inner"
         opened(inner).add_worktree(Addition(tmp_path / "new", head_of(inner), new_branch="new", source=inner))
         assert tree_of(tmp_path / "new") == tree_of(inner)
+        assert opened(tmp_path / "new").status().clean
         assert git(outer, "status", "--porcelain") == "A  .gitmodules\nA  inner"
 
     def test_no_upstream_is_set_and_the_configuration_untouched(self, opened, top, tmp_path):
@@ -240,6 +244,19 @@ class TestWhatIsRefused:
             opened(top).add_worktree(addition)
         assert caught.value.reason == "io_failed"
         assert trace(top) == before
+
+
+def test_by_eight_threads_on_one_repository(opened, top, tmp_path):
+    repository, commit = opened(top), head_of(top)
+
+    def add(number: int) -> str | None:
+        repository.add_worktree(Addition(tmp_path / f"w{number}", commit, new_branch=f"b{number}", source=top))
+        return repository.find_branch(f"b{number}")
+
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(add, range(16))) == [commit] * 16
+    assert len(repository.list_worktrees()) == 17
+    assert all(w.prunable is None and w.head == commit for w in repository.list_worktrees())
 
 
 ADD = """

@@ -130,6 +130,15 @@ def test_the_hook_kills_git(attempt, top):
     attempt.succeed()
 
 
+@pytest.mark.parametrize("left", [["HEAD", "commondir"], [], ["gitdir"]])
+def test_git_is_killed_while_it_tidies_up(attempt, top, left):
+    git(top, "worktree", "add", "-q", "-b", "newer", str(top.parent / "newer"))
+    admin = top / ".git" / "worktrees" / "new"
+    kept = " ".join(f"! -name {name}" for name in left)
+    write_hook(top, f"find {admin} -type f {kept} -delete; rmdir {admin}/* 2>/dev/null; kill -KILL $PPID; sleep 5\n")
+    assert attempt.fail().reason == "hook_failed"
+
+
 def test_time_runs_out(attempt, top, monkeypatch, tmp_path, home):
     hook = write_hook(top, f"echo $$ > {tmp_path}/home/pid; trap '' TERM; setsid sleep 300 & sleep 300\n")
     monkeypatch.setattr(command, "GIT_POPULATE_SECONDS", 0.7)

@@ -200,6 +200,34 @@ class TestSparse:
         assert Path(git(ours, "rev-parse", "--show-toplevel")) == ours
 
 
+class TestBareWithConfigurationOfSingleWorktrees:
+    """There `core.bare` stands in `config.worktree` of the shared folder."""
+
+    @pytest.fixture
+    def linked(self, top, tmp_path) -> Path:
+        git(tmp_path, "clone", "-q", "--bare", str(top), "app.git")
+        git(tmp_path / "app.git", "worktree", "add", "-q", "-b", "linked", str(tmp_path / "linked"))
+        git(tmp_path / "linked", "sparse-checkout", "set", "src")
+        assert "bare" in (tmp_path / "app.git" / "config.worktree").read_text()
+        return tmp_path / "linked"
+
+    def test_from_the_worktree_with_its_cone(self, compare, linked, tmp_path):
+        assert git(compare(linked), "sparse-checkout", "list") == "src"
+        main, *_ = open_repository(linked).list_worktrees()
+        assert (main.path, main.bare) == (tmp_path / "app.git", True)
+
+    @pytest.mark.parametrize("load", [False, True])
+    def test_from_the_bare_folder(self, linked, tmp_path, load):
+        if load:
+            load_libgit2()
+        repository = open_repository(tmp_path / "app.git")
+        assert repository.bare
+        repository.add_worktree(Addition(tmp_path / "new", repository.head().commit, new_branch="new"))
+        assert git(tmp_path / "new", "status", "--porcelain") == ""
+        assert open_repository(tmp_path / "new").status().clean
+        assert (tmp_path / "new" / "README.md").exists()
+
+
 class TestHooks:
     REPORT = 'echo "$1 $2 $3 $(pwd) ${GIT_DIR-unset}" >> "$HOME/hook"\n'
 

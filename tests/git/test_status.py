@@ -103,6 +103,29 @@ class TestPlainFiles:
         assert (found.staged, found.untracked) == (("a",), ("b",))
 
 
+class TestFilesMarkedUnchanged:
+    """Git's own status passes them over; a removal would lose them all the same."""
+
+    @pytest.mark.parametrize("mark", ["--assume-unchanged", "--skip-worktree"])
+    def test_a_changed_one_counts(self, opened_by_git, top, mark):
+        git(top, "update-index", mark, "README.md", "src/file-0.txt")
+        assert opened_by_git(top).status() == CLEAN
+        (top / "README.md").write_text("my own settings")
+        assert git(top, "status", "--porcelain") == ""
+        assert opened_by_git(top).status().unstaged == ("README.md",)
+
+    def test_its_line_endings_are_converted_before_it_is_compared(self, opened_by_git, top):
+        git(top, "config", "core.autocrlf", "true")
+        git(top, "update-index", "--assume-unchanged", "README.md")
+        (top / "README.md").write_bytes((top / "README.md").read_bytes().replace(b"\n", b"\r\n"))
+        assert opened_by_git(top).status() == CLEAN
+
+    def test_a_sparse_cone_is_no_change(self, opened_by_git, top):
+        commit_file(top, "left/a", "b")
+        git(top, "sparse-checkout", "set", "src")
+        assert opened_by_git(top).status() == CLEAN
+
+
 class TestNestedRepositories:
     @pytest.mark.parametrize("commits", [0, 1])
     def test_an_untracked_one_is_reported(self, opened, top, make_repository, commits):

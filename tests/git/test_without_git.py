@@ -73,6 +73,10 @@ def install_submodule(top: Path) -> None:
     git(top, "commit", "-qm", "submodule")
 
 
+def install_staged_submodule(top: Path) -> None:
+    git(top, "submodule", "--quiet", "add", str(top), "inner")
+
+
 def install_split_index(top: Path) -> None:
     git(top, "config", "core.splitIndex", "true")
     git(top, "update-index", "--split-index")
@@ -85,7 +89,7 @@ CHECKOUT = [
 ]  # fmt: skip
 STATUS = [
     install_filter, install_nested_filter, install_encoding, install_outer_attributes, install_global_attributes,
-    install_sparse_cone, install_line_endings, install_submodule, install_split_index,
+    install_sparse_cone, install_line_endings, install_submodule, install_staged_submodule, install_split_index,
 ]  # fmt: skip
 
 

@@ -212,6 +212,7 @@ def test_reaping_a_shared_terminal_s_command_ends_nobody_else_there(environ, tmp
     shell.wait_for("\njob ")
     shell.type(f"{sys.executable} {PROGRAM} {tmp_path / 'exeora.db'} 'echo ready; sleep 300'\n".encode())
     shell.wait_for("\nready\n")
+    assert eventually(lambda: list_live(database))
     (live,) = list_live(database)
     os.kill(live.server_pid, signal.SIGKILL)
     shell.wait_for("Killed")

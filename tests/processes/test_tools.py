@@ -193,7 +193,7 @@ def test_a_working_folder_that_is_not_there_is_named(refusal, repository):
     (repository / "file").touch()
     (repository / "loop").symlink_to("loop")
     missing = refusal("run_command", command="true", cwd="no/such")
-    assert (missing["code"], "'no/such'" in missing["message"]) == ("PATH_NOT_FOUND", True)
+    assert (missing["code"], "no/such" in missing["message"]) == ("PATH_NOT_FOUND", True)
     assert refusal("run_command", command="true", cwd="file")["reason"] == "not_a_folder"
     assert refusal("run_command", command="true", cwd="loop")["reason"] == "link_loop"
     assert refusal("run_command", command="true", cwd="a\0b")["reason"] == "invalid_path"

@@ -79,6 +79,14 @@ def test_a_server_that_dies_in_a_call_says_how_and_is_started_again(world: World
     assert text_of(call(upstreams, project, "mcp__s__pid")) != first
 
 
+def test_the_last_answer_of_a_server_that_ends_is_read(world: World):
+    upstreams, project = world.serve({"s": program("plain")})
+    for _ in range(20):
+        assert len(text_of(call(upstreams, project, "mcp__s__bye"))) == 100_000
+        # Asked while it is ending, it may or may not have seen the question; that is another case.
+        until(lambda: not upstreams._pool.find_running())
+
+
 def test_progress_comes_in_order_and_before_the_result(world: World):
     upstreams, project = world.serve({"s": program("plain")})
     seen: list[dict] = []

@@ -1,6 +1,7 @@
 """What changes while we serve: lists of tools, mcp.json, exeora.toml."""
 
 import threading
+import time
 from pathlib import Path
 
 from exeora_ws.upstream.upstreams import Timing
@@ -18,7 +19,7 @@ def pid(upstreams, project, server: str) -> str:
 
 def test_an_announced_change_is_told_once(world: World):
     upstreams, project = world.serve({"s": program("changes")}, timing=Timing(watch=5, quiet=0.2))
-    until(lambda: not upstreams._changed)
+    until(lambda: not upstreams._announcements._due)
     told: list[str] = []
     upstreams.on_change(told.append)
     call(upstreams, project, "mcp__s__change")
@@ -30,7 +31,7 @@ def test_an_announced_change_is_told_once(world: World):
 
 def test_a_forgotten_listener_is_told_nothing_and_a_failing_one_harms_nobody(world: World):
     upstreams, project = world.serve({"s": program("changes")})
-    until(lambda: not upstreams._changed)
+    until(lambda: not upstreams._announcements._due)
     told: list[str] = []
     forget = upstreams.on_change(lambda _: told.append("forgotten"))
     upstreams.on_change(lambda _: 1 / 0)
@@ -68,9 +69,18 @@ def test_switching_off_and_on_in_the_file(world: World):
     world.write({"a": program("plain", enabled=False)})
     until(lambda: not names(upstreams, project))
     assert upstreams.status(project.id) == [{"name": "a", "source": "user", "state": "off"}]
-    assert upstreams._pool.find_running() == []
+    until(lambda: upstreams._pool.find_running() == [])
     world.write({"a": program("plain")})
     until(lambda: names(upstreams, project))
+
+
+def test_a_stubborn_server_that_is_switched_off_holds_up_nobody(world: World):
+    upstreams, project = world.serve({"s": program("stubborn", str(world.folder / "pids")), "a": program("plain")})
+    world.write({"a": program("plain")})
+    started = time.monotonic()
+    assert all(name.startswith("mcp__a__") for name in names(upstreams, project))
+    assert time.monotonic() - started < 0.5
+    until(lambda: len(upstreams._pool.find_running()) == 1)
 
 
 def test_a_half_written_file_changes_nothing_and_is_said(world: World):
