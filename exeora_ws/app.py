@@ -37,7 +37,7 @@ from exeora_ws.tools.gate import CallGate
 from exeora_ws.tools.news import CatalogNews
 from exeora_ws.tools.services import Services
 from exeora_ws.tools.setup_commands import make_line_runner
-from exeora_ws.toolsets.catalog import DEFAULT, collect_tools
+from exeora_ws.toolsets.catalog import DEFAULT, collect_tools, find_toolsets_with
 from exeora_ws.workspaces.inventory import Inventory
 from exeora_ws.workspaces.registry import REGISTRY_MIGRATIONS, Registry
 from exeora_ws.workspaces.setup import Setup
@@ -133,6 +133,14 @@ def open_calls(app: App, toolsets: Sequence[str]) -> Calls:
     if DEFAULT in toolsets or not toolsets:
         collected = {**app.calls.catalog, **collected}
     return Calls(collected, app.services, app.calls.gate.for_catalog(collected))
+
+
+def open_calls_with(app: App, tool: str) -> Calls:
+    """Give the way of a call to one tool, whatever toolset has it: the default one where it does."""
+    if tool in app.calls.catalog:
+        return app.calls
+    others = find_toolsets_with(tool)
+    return open_calls(app, others[:1]) if others else app.calls
 
 
 def start_in_background(module: str, places: Places) -> None:
