@@ -132,6 +132,18 @@ class Supervisor:
             )
         return Killed(killed=finish.killed, code=finish.code)
 
+    def forget(self, process_id: str, owner: Owner) -> None:
+        """Let go of a command that has ended and been read; it is unknown from now on.
+
+        Raises:
+            ToolFailed: reason `unknown_process`.
+        """
+        running = self.require(process_id, owner)
+        with self._lock:
+            running.ring = None
+            if running.process.gone:
+                self._running.pop(process_id, None)
+
     def list_started(self, project: str | None = None) -> list[Listing]:
         """Every started command that runs or can still be read, oldest first; of one project, or of all."""
         with self._lock:
@@ -249,7 +261,9 @@ class Supervisor:
         if self._records is not None:
             self._records.mark_done(process_id)
         with self._lock:
-            running = self._running[process_id]
+            running = self._running.get(process_id)
+            if running is None:
+                return
             if running.ring is None:
                 del self._running[process_id]
             elif self._loop is not None:

@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Annotated, Any
 
@@ -18,7 +18,7 @@ from exeora_ws.limits import (
     RUN_TIMEOUT_MAX_MS,
     RUN_TIMEOUT_MIN_MS,
 )
-from exeora_ws.processes.command import Command, Owner, make_shell_command
+from exeora_ws.processes.command import SHELL, Command, Owner, make_shell_command
 from exeora_ws.processes.environment import make_environment
 from exeora_ws.processes.output import Stream, Tail
 from exeora_ws.processes.process import Finish
@@ -220,10 +220,12 @@ def find_owner(call: Call[Any, Services]) -> Owner:
     return Owner(place.project.id, place.workspace.id, call.session)
 
 
-def make_place_environment(place: Place, *, interactive: bool = False) -> dict[str, str]:
-    """Make the environment of a command in a workspace, from that of this process."""
+def make_place_environment(
+    place: Place, *, interactive: bool = False, user: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """Make the environment of a command in a workspace, from the user's: that of this process unless given."""
     return make_environment(
-        os.environ,
+        os.environ if user is None else user,
         project=place.project.slug,
         workspace=place.workspace.slug,
         path=str(place.root),
@@ -232,12 +234,27 @@ def make_place_environment(place: Place, *, interactive: bool = False) -> dict[s
 
 
 @contextmanager
-def open_command(call: Call[Any, Services], line: str, cwd: str | UnsetType = UNSET) -> Iterator[Command]:
-    """Make the command of a shell line in a call's workspace; it has to be started inside the `with` block."""
+def open_command(
+    call: Call[Any, Services],
+    line: str,
+    cwd: str | UnsetType = UNSET,
+    *,
+    shell: Sequence[str] = (SHELL, "-c"),
+    user: Mapping[str, str] | None = None,
+) -> Iterator[Command]:
+    """Make the command of a shell line in a call's workspace; it has to be started inside the `with` block.
+
+    Args:
+        call: where.
+        line: the shell line.
+        cwd: the folder to start in; the workspace's root unless given.
+        shell: what the line is handed to.
+        user: the user's environment; that of this process unless given.
+    """
     place = call.require_place()
-    environ = make_place_environment(place) | call.services.inventory.setup.make_environment(place)
+    environ = make_place_environment(place, user=user) | call.services.inventory.setup.make_environment(place)
     with open_working_folder(place.root, call.services.home, None if isinstance(cwd, UnsetType) else cwd) as folder:
-        yield make_shell_command(line, cwd=folder.path, environ=environ, folder=folder.descriptor)
+        yield make_shell_command(line, cwd=folder.path, environ=environ, folder=folder.descriptor, shell=shell)
 
 
 def show_newest_line(progress: Progress, clock: Callable[[], float] = time.monotonic) -> OnOutput:

@@ -8,6 +8,7 @@ from exeora_ws.tools.catalog import TOOLS
 from exeora_ws.tools.services import Services
 from exeora_ws.tools.spec import Tool
 from exeora_ws.tools.workspaces import WORKSPACE_TOOLS
+from exeora_ws.toolsets.agentexec import FILES_LEVEL, READ_LEVEL, TERMINAL_LEVEL
 from exeora_ws.toolsets.sandbox import SANDBOX_TOOLS
 
 AnyTool = Tool[Any, Any, Services]
@@ -17,6 +18,9 @@ DEFAULT = "exeora"
 TOOLSETS: Mapping[str, tuple[AnyTool, ...]] = {
     DEFAULT: TOOLS,
     "workspaces": WORKSPACE_TOOLS,
+    "agentexec": TERMINAL_LEVEL,
+    "agentexec-files": FILES_LEVEL,
+    "agentexec-read": READ_LEVEL,
     "sandbox": SANDBOX_TOOLS,
 }
 
