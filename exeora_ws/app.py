@@ -41,6 +41,7 @@ from exeora_ws.tools.gate import CallGate
 from exeora_ws.tools.news import CatalogNews
 from exeora_ws.tools.services import Services
 from exeora_ws.tools.setup_commands import make_line_runner
+from exeora_ws.toolsets.catalog import DEFAULT, collect_tools, find_toolsets_with
 from exeora_ws.workspaces.inventory import Inventory
 from exeora_ws.workspaces.registry import REGISTRY_MIGRATIONS, Registry
 from exeora_ws.workspaces.setup import Setup
@@ -196,12 +197,35 @@ def open_app(places: Places | None = None) -> App:
         upkeep,
         services,
         calls,
-        session_closers=(supervisor.close_session,),
+        session_closers=(supervisor.close_session, services.memory.forget),
         news=news,
         upstreams=upstreams,
         approvals=approvals,
         attendance=attendance,
     )
+
+
+def open_calls(app: App, toolsets: Sequence[str]) -> Calls:
+    """Give the way of a call with other tools than the default ones: those of the toolsets, in order.
+
+    None at all is the default toolset.
+
+    Raises:
+        InvalidArguments: reason `unknown_toolset`, or `tool_names_collide` when two have different tools of one name.
+    """
+    collected = collect_tools(toolsets or (DEFAULT,))
+    if DEFAULT in toolsets or not toolsets:
+        collected = {**app.calls.catalog, **collected}
+    proxies = app.upstreams if DEFAULT in (toolsets or (DEFAULT,)) else None
+    return Calls(collected, app.services, app.calls.gate.for_catalog(collected), proxies)
+
+
+def open_calls_with(app: App, tool: str) -> Calls:
+    """Give the way of a call to one tool, whatever toolset has it: the default one where it does."""
+    if tool in app.calls.catalog:
+        return app.calls
+    others = find_toolsets_with(tool)
+    return open_calls(app, others[:1]) if others else app.calls
 
 
 def start_in_background(module: str, places: Places) -> None:

@@ -106,6 +106,18 @@ KEYS: tuple[Key, ...] = (
         bool,
         "let tools write exeora.toml, which holds a project's policy",
     ),
+    Key(
+        "sandbox.protectedPaths",
+        "sandbox-protected-paths",
+        list,
+        "folders, by commas, that the tools of toolset sandbox do not write under",
+    ),
+    Key(
+        "sandbox.denylist",
+        "sandbox-denylist",
+        list,
+        "commands, by commas, that project_exec of toolset sandbox refuses",
+    ),
 )
 
 
@@ -139,6 +151,30 @@ class Settings:
     def tools_may_edit_policy(self) -> bool:
         """Whether a tool may write `exeora.toml`."""
         return bool(self.document.get("toolsMayEditPolicy", False))
+
+    @property
+    def sandbox_protected_paths(self) -> tuple[str, ...] | None:
+        """Folders that the sandbox toolset does not write under; None where nothing is set."""
+        return self._find_texts("sandbox", "protectedPaths")
+
+    @property
+    def sandbox_denylist(self) -> tuple[str, ...] | None:
+        """Commands that the sandbox toolset refuses; None where nothing is set."""
+        return self._find_texts("sandbox", "denylist")
+
+    def _find_texts(self, group: str, name: str) -> tuple[str, ...] | None:
+        """Give a list of texts.
+
+        Raises:
+            ToolFailed: reason `config_invalid`, for anything else: what protects does not fall back to less.
+        """
+        values = self.document.get(group, {})
+        found = values.get(name) if isinstance(values, dict) else values
+        if found is None:
+            return None
+        if not isinstance(found, list) or not all(isinstance(text, str) for text in found):
+            raise ToolFailed(f"config.json: {group}.{name} is not a list of texts", reason="config_invalid")
+        return tuple(found)
 
     def project_policy(self, slug: str) -> Any:
         """Give the user's own policy for a project, by slug, as it stands; empty when there is none.
@@ -187,7 +223,7 @@ def find_key(typed: str) -> Key:
     )
 
 
-def parse_value(key: Key, text: str) -> str | int | bool:
+def parse_value(key: Key, text: str) -> str | int | bool | list[str]:
     """Read a setting's value as typed.
 
     Raises:
@@ -203,6 +239,8 @@ def parse_value(key: Key, text: str) -> str | int | bool:
         if text.isdecimal() and int(text) > 0:
             return int(text)
         raise InvalidArguments(f"{key.typed}: expected a positive number", reason="invalid_setting")
+    if key.kind is list:
+        return [part.strip() for part in text.split(",") if part.strip()]
     if key.name == "worktreeRoot":
         return str(_absolute(text))
     return text
@@ -218,7 +256,7 @@ def get_value(settings: Settings, key: Key) -> Any:
     return found
 
 
-def store_value(places: Places, key: Key, value: str | int | bool | None) -> None:
+def store_value(places: Places, key: Key, value: str | int | bool | list[str] | None) -> None:
     """Set a key in `config.json`, or take it out with None; every other key stays.
 
     Raises:
