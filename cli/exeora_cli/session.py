@@ -152,7 +152,7 @@ class Session:
 
     def resolve(self, project: "Project", selector: str) -> str:
         """Give the slug that a selector of the command line names; see `selectors.resolve_selector`."""
-        return selectors.resolve_selector(self.app, project, selector, self.folder)
+        return selectors.resolve_selector(self.app, project, selector, lambda: self.folder)
 
     def refuse_workspace(self, command: str) -> None:
         """See that no workspace is named where none is looked at.
