@@ -41,6 +41,8 @@ class Listing:
     path: str
     entries: tuple[Entry, ...]
     truncated: bool
+    unreadable: int = 0
+    """Folders below that could not be read."""
 
 
 def list_folder(spot: Spot, *, glob: Glob | None = None, limit: int = LIST_ENTRIES) -> Listing:
@@ -90,7 +92,7 @@ def list_tree(
         links = find_links(root, tree, {os.path.dirname(path) for path in files}, cutoff)
         chosen = sorted((*files, *filter(tree.is_chosen, links)), key=sort_key)
         entries = tuple(_stat_all(root, spot.shown, chosen[:limit]))
-    return Listing(spot.shown, entries, truncated=more or len(chosen) > limit)
+    return Listing(spot.shown, entries, truncated=more or len(chosen) > limit, unreadable=tree.unreadable)
 
 
 def _list_one(spot: Spot, glob: Glob | None) -> Listing:

@@ -8,11 +8,11 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from exeora_ws.errors import ExeoraError, InvalidArguments, ToolFailed
+from exeora_ws.errors import ExeoraError, InvalidArguments
 from exeora_ws.files.excerpts import Excerpt, LineReader
 from exeora_ws.files.globs import Glob
 from exeora_ws.files.paths import show
-from exeora_ws.files.ripgrep import Patience, PipedChild, Ripgrep, end, read_chunks
+from exeora_ws.files.ripgrep import Patience, PipedChild, Ripgrep, finish, read_chunks
 from exeora_ws.files.root import Root
 from exeora_ws.files.spot import Spot
 from exeora_ws.files.tree import Tree, sort_key
@@ -35,7 +35,6 @@ _OUTPUT = (
     "--binary",
     "--crlf",
 )
-_REFUSALS = (b"regex parse error", b"is not allowed in a regex", b"exceeds size limit", b"error parsing")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +68,7 @@ class Found:
     skipped_binary: int
     """Files that match but are not text; of those looked at before the end or the limit."""
     unreadable: int
-    """Files that could not be opened, of the last ones complained about."""
+    """Files and folders that could not be read, of those looked at before the end or the limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,16 +178,9 @@ class _Search:
                 hits.files.setdefault(name, []).append(place)
                 self._so_far = hits.count
         else:
-            self._finish(child, hits)
+            hits.unreadable = finish(child)
         hits.more = hits.count > self._limit
         return hits
-
-    @staticmethod
-    def _finish(child: PipedChild, hits: _Hits) -> None:
-        code, complaints = end(child)
-        hits.unreadable = sum(1 for line in complaints.split(b"\n") if b"(os error " in line)
-        if code > 1 and not hits.unreadable and not hits.files:
-            raise _translate_refusal(complaints)
 
     def _show(self, hits: _Hits, open_file: Callable[[str], int | None], shown: str) -> Found:
         matches: list[Match] = []
@@ -215,17 +207,6 @@ def _parse_rows(chunks: Iterator[bytes]) -> Iterator[tuple[bytes, _Place | None]
             else:
                 yield match[2], _Place(int(match[3]), int(match[4]), int(match[5]))
         rest = rest[position:]
-
-
-def _translate_refusal(complaints: bytes) -> ExeoraError:
-    text = complaints.decode("utf-8", "replace").strip().removeprefix("rg: ")
-    if any(mark in complaints for mark in _REFUSALS):
-        return InvalidArguments(
-            f"pattern: {text}",
-            reason="invalid_pattern",
-            hint="patterns are Rust regular expressions: no look-around, no back-references",
-        )
-    return ToolFailed("ripgrep could not search", reason="search_failed", data={"stderr": text[:500]})
 
 
 def _open_below(root: Root, path: str) -> int | None:

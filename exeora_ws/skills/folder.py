@@ -52,9 +52,13 @@ class SkillFolder:
             Unreadable: it is there and is no regular file inside the folder, or cannot be read.
         """
         try:
-            with Root(self._top) as root, root.locate(f"{self._inside}/{name}/SKILL.md") as spot:
-                with open(spot.open_file(), "rb", buffering=0) as stream:
-                    return stream.read(limit)
+            path = f"{self._inside}/{name}/SKILL.md"
+            with (
+                Root(self._top) as root,
+                root.locate(path) as spot,
+                open(spot.open_file(), "rb", buffering=0) as stream,
+            ):
+                return stream.read(limit)
         except ExeoraError as error:
             if _is_absent(error):
                 return None

@@ -92,7 +92,12 @@ def _list_files(call: Call[ListArguments, Services]) -> ListedFiles:
         ListedEntry(path=entry.path, type=entry.type, size=UNSET if entry.size is None else entry.size)
         for entry in listing.entries
     ]
-    return ListedFiles(path=listing.path, entries=entries, truncated=listing.truncated)
+    return ListedFiles(
+        path=listing.path,
+        entries=entries,
+        truncated=listing.truncated,
+        skipped_unreadable=listing.unreadable or UNSET,
+    )
 
 
 def _grep(call: Call[GrepArguments, Services]) -> FoundLines:
