@@ -25,7 +25,7 @@ from exeora_ws.errors import ExeoraError, ToolFailed
 from exeora_ws.files.faults import translated
 from exeora_ws.files.root import Root
 from exeora_ws.files.spot import Spot
-from exeora_ws.files.writer import move_entry, remove_file, write_content
+from exeora_ws.files.writer import move_entry, read_xattrs, remove_file, set_xattrs, write_content
 from exeora_ws.limits import SNAPSHOT_FILE_BYTES
 from exeora_ws.locks import try_lock
 from exeora_ws.storage import make_private_folder, replace_file
@@ -48,6 +48,8 @@ class Kept(msgspec.Struct, frozen=True, kw_only=True):
     size: int = 0
     changed: int = 0
     """Its ctime, in nanoseconds."""
+    attributes: dict[str, bytes] = {}
+    """Its extended attributes, of a file that is copied."""
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):
@@ -90,7 +92,7 @@ class Entry:
         if modes.S_ISLNK(found.st_mode):
             with translated(spot.shown):
                 link = encode_path(os.readlink(spot.name, dir_fd=spot.descriptor))
-        backup = self._copy(spot, str(number)) if copy and link is None else None
+        backup, attributes = self._copy(spot, str(number)) if copy and link is None else (None, {})
         return Kept(
             there=True,
             link=link,
@@ -101,9 +103,11 @@ class Entry:
             times=(found.st_atime_ns, found.st_mtime_ns),
             size=found.st_size,
             changed=found.st_ctime_ns,
+            attributes=attributes,
         )
 
-    def _copy(self, spot: Spot, name: str) -> str:
+    def _copy(self, spot: Spot, name: str) -> tuple[str, dict[str, bytes]]:
+        """Copy a file; gives the copy's name and the file's extended attributes."""
         descriptor = spot.open_file()
         try:
             if os.fstat(descriptor).st_size > SNAPSHOT_FILE_BYTES:
@@ -117,9 +121,9 @@ class Entry:
                     position += len(chunk)
                 target.flush()
                 os.fsync(target.fileno())
+                return name, read_xattrs(descriptor)
         finally:
             os.close(descriptor)
-        return name
 
     def begin(self, journal: Journal) -> None:
         """Write the journal: from here on the patch will be undone unless it is committed."""
@@ -256,8 +260,17 @@ def _restore(spot: Spot, entry: Entry, before: Kept) -> None:
         with suppress(PermissionError):
             os.chown(spot.name, *before.owner, dir_fd=spot.descriptor, follow_symlinks=False)
         if before.link is None:
+            _restore_attributes(spot, before)
             os.chmod(spot.name, before.mode, dir_fd=spot.descriptor)  # giving a file away takes bits off its mode
         os.utime(spot.name, ns=before.times, dir_fd=spot.descriptor, follow_symlinks=False)
+
+
+def _restore_attributes(spot: Spot, before: Kept) -> None:
+    descriptor = os.open(spot.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=spot.descriptor)
+    try:
+        set_xattrs(descriptor, before.attributes)
+    finally:
+        os.close(descriptor)
 
 
 def _open_private(path: str, flags: int) -> int:
