@@ -14,7 +14,7 @@ from exeora_ws.errors import ExeoraError
 from exeora_ws.files.faults import translated
 from exeora_ws.files.globs import Glob
 from exeora_ws.files.links import find_links
-from exeora_ws.files.paths import show
+from exeora_ws.files.paths import join_shown, split_path
 from exeora_ws.files.ripgrep import Patience, Ripgrep
 from exeora_ws.files.root import Root
 from exeora_ws.files.spot import Spot
@@ -66,7 +66,7 @@ def list_folder(spot: Spot, *, glob: Glob | None = None, limit: int = LIST_ENTRI
                 key=lambda pair: pair[0],
             )
             stats = ((entry.name, _lstat(entry.name, descriptor)) for _, entry in chosen[:limit])
-            entries = [_make_entry(_join(spot.shown, name), found) for name, found in stats if found]
+            entries = [_make_entry(join_shown(spot.shown, name), found) for name, found in stats if found]
     finally:
         os.close(descriptor)
     return Listing(spot.shown, tuple(entries), truncated=len(chosen) > limit)
@@ -119,7 +119,7 @@ def _stat_all(root: Root, shown: str, paths: Iterable[str]) -> Iterator[Entry]:
                 folder, last = _open_folder(root, parent), parent
             found = _lstat(name, folder) if folder is not None else None
             if found is not None:
-                yield _make_entry(_join(shown, path), found)
+                yield _make_entry(join_shown(shown, path), found)
     finally:
         if folder is not None:
             os.close(folder)
@@ -127,7 +127,7 @@ def _stat_all(root: Root, shown: str, paths: Iterable[str]) -> Iterator[Entry]:
 
 def _open_folder(root: Root, path: str) -> int | None:
     try:
-        with root.locate(path or ".", follow_last=False) as spot:
+        with root.locate_real(split_path(path)) as spot:
             return spot.open_folder()
     except ExeoraError:
         return None
@@ -138,7 +138,3 @@ def _lstat(name: str, folder: int) -> os.stat_result | None:
         return os.stat(name, dir_fd=folder, follow_symlinks=False)
     except OSError:
         return None
-
-
-def _join(folder: str, name: str) -> str:
-    return show(name) if folder == "." else f"{folder}/{show(name)}"

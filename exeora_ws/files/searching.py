@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from exeora_ws.errors import ExeoraError, InvalidArguments
 from exeora_ws.files.excerpts import Excerpt, LineReader
 from exeora_ws.files.globs import Glob
-from exeora_ws.files.paths import show
+from exeora_ws.files.paths import join_shown, split_path
 from exeora_ws.files.ripgrep import Patience, PipedChild, Ripgrep, finish, read_chunks
 from exeora_ws.files.root import Root
 from exeora_ws.files.spot import Spot
@@ -185,7 +185,9 @@ class _Search:
     def _show(self, hits: _Hits, open_file: Callable[[str], int | None], shown: str) -> Found:
         matches: list[Match] = []
         for path in sorted(hits.files, key=sort_key):
-            matches += _read_file(open_file(path), _join(shown, path), hits.files[path][: self._limit - len(matches)])
+            matches += _read_file(
+                open_file(path), join_shown(shown, path), hits.files[path][: self._limit - len(matches)]
+            )
             if len(matches) >= self._limit:
                 break
         return Found(tuple(matches), hits.more, hits.binary, hits.unreadable)
@@ -211,7 +213,7 @@ def _parse_rows(chunks: Iterator[bytes]) -> Iterator[tuple[bytes, _Place | None]
 
 def _open_below(root: Root, path: str) -> int | None:
     try:
-        with root.locate(path) as spot:
+        with root.locate_real(split_path(path)) as spot:
             return spot.open_file()
     except ExeoraError:
         return None
@@ -232,9 +234,3 @@ def _read_file(descriptor: int | None, path: str, places: Sequence[_Place]) -> l
 
 def _make_match(path: str, place: _Place, excerpt: Excerpt) -> Match:
     return Match(path, place.line, excerpt.text, excerpt.cut)
-
-
-def _join(folder: str, path: str) -> str:
-    if not path:
-        return folder
-    return show(path) if folder == "." else f"{folder}/{show(path)}"
