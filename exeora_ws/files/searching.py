@@ -14,6 +14,7 @@ from exeora_ws.files.globs import Glob
 from exeora_ws.files.paths import join_shown, split_path
 from exeora_ws.files.ripgrep import Patience, PipedChild, Ripgrep, finish, read_chunks
 from exeora_ws.files.root import Root
+from exeora_ws.files.sizes import take_what_fits
 from exeora_ws.files.spot import Spot
 from exeora_ws.files.tree import Tree, sort_key
 from exeora_ws.limits import GREP_MATCHES
@@ -185,12 +186,12 @@ class _Search:
     def _show(self, hits: _Hits, open_file: Callable[[str], int | None], shown: str) -> Found:
         matches: list[Match] = []
         for path in sorted(hits.files, key=sort_key):
-            matches += _read_file(
-                open_file(path), join_shown(shown, path), hits.files[path][: self._limit - len(matches)]
-            )
+            places = hits.files[path][: self._limit - len(matches)]
+            matches += _read_file(open_file(path), join_shown(shown, path), places)
             if len(matches) >= self._limit:
                 break
-        return Found(tuple(matches), hits.more, hits.binary, hits.unreadable)
+        fitting, cut = take_what_fits(matches, lambda match: (match.path, match.text))
+        return Found(fitting, cut or hits.more, hits.binary, hits.unreadable)
 
     def _tell(self, _line: str) -> None:
         self._patience.progress(f"searching: {self._so_far} matches so far")

@@ -307,8 +307,8 @@ APPLY_PATCH = Tool(
         "too_many_operations": "more than 20",
         "patch_too_large": "more than 1,000,000 bytes of text",
         "unsupported": "a file cannot go where the same patch takes another away: use two patches",
-        "undo_incomplete": "it failed and was taken back, but for `data.left`, which somebody else wrote meanwhile, and "
-        "`data.pending`, which is taken back later",
+        "undo_incomplete": "it failed and was taken back, but for `data.left`, which somebody else wrote meanwhile, "
+        "and `data.pending`, which is taken back later",
     },
 )
 
