@@ -101,7 +101,7 @@ def edit_file(
             review(data, done)
         keep_first(spot, keeping)
         write_content(spot, done.data, read_as=data)
-        diff = diff_contents(spot.shown, data, done.data)
+        diff = diff_contents(spot.shown.removeprefix("./"), data, done.data)
         return Edited(spot.shown, done.count, diff, done.loose, len(done.data))
 
 
@@ -190,7 +190,8 @@ def hold_spot(reach: Reach, path: str, keeping: Keeping) -> Iterator[Spot]:
 
 def find_lock(locks: Path, spot: Spot) -> Path:
     """Give the lock file for what is at a spot: one for all the ways to write its real path."""
-    folder = make_private_folder(locks / "files")
+    with translated("the data folder"):
+        folder = make_private_folder(locks / "files")
     digest = hashlib.sha256(os.fsencode(spot.real_path.casefold())).digest()
     return folder / f"{int.from_bytes(digest[:4], 'big') % _LOCK_FILES:03x}"
 
@@ -203,14 +204,15 @@ def load_text(spot: Spot) -> bytes:
     """
     descriptor = spot.open_file()
     with translated(spot.shown), os.fdopen(descriptor, "rb") as stream:
-        found = os.fstat(stream.fileno())
-        if found.st_size > EDIT_FILE_BYTES:
-            raise ToolFailed(
-                f"{spot.shown}: has {found.st_size} bytes; an edit takes at most {EDIT_FILE_BYTES}",
-                reason="too_large",
-                hint="change it with a command",
-            )
-        data = stream.read()
+        size = os.fstat(stream.fileno()).st_size
+        data = stream.read(EDIT_FILE_BYTES + 1) if size <= EDIT_FILE_BYTES else b""
+    size = max(size, len(data))  # it may have grown since
+    if size > EDIT_FILE_BYTES:
+        raise ToolFailed(
+            f"{spot.shown}: has {size} bytes; an edit takes at most {EDIT_FILE_BYTES}",
+            reason="too_large",
+            hint="change it with a command",
+        )
     require_text(data, spot.shown)
     try:
         data.decode()
