@@ -9,7 +9,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from exeora_ws.database import Database
 from exeora_ws.environment import without_git_routing
@@ -41,9 +43,12 @@ from exeora_ws.tools.gate import CallGate
 from exeora_ws.tools.news import CatalogNews
 from exeora_ws.tools.services import Services
 from exeora_ws.tools.setup_commands import make_line_runner
+from exeora_ws.tools.workspaces import show_removal, show_setup
+from exeora_ws.toolsets.catalog import DEFAULT, collect_tools, find_toolsets_with
 from exeora_ws.workspaces.inventory import Inventory
 from exeora_ws.workspaces.registry import REGISTRY_MIGRATIONS, Registry
-from exeora_ws.workspaces.setup import Setup
+from exeora_ws.workspaces.remove import Removal
+from exeora_ws.workspaces.setup import Prepared, Setup
 from exeora_ws.workspaces.sweeper import MODULE as SWEEPER
 from exeora_ws.workspaces.upkeep import Upkeep
 
@@ -196,12 +201,47 @@ def open_app(places: Places | None = None) -> App:
         upkeep,
         services,
         calls,
-        session_closers=(supervisor.close_session,),
+        session_closers=(supervisor.close_session, services.memory.forget),
         news=news,
         upstreams=upstreams,
         approvals=approvals,
         attendance=attendance,
     )
+
+
+def open_calls(app: App, toolsets: Sequence[str]) -> Calls:
+    """Give the way of a call with other tools than the default ones: those of the toolsets, in order.
+
+    None at all is the default toolset.
+
+    Raises:
+        InvalidArguments: reason `unknown_toolset`, or `tool_names_collide` when two have different tools of one name.
+    """
+    collected = collect_tools(toolsets or (DEFAULT,))
+    if DEFAULT in toolsets or not toolsets:
+        collected = {**app.calls.catalog, **collected}
+    proxies = app.upstreams if DEFAULT in (toolsets or (DEFAULT,)) else None
+    return Calls(collected, app.services, app.calls.gate.for_catalog(collected), proxies)
+
+
+def open_calls_with(app: App, tool: str) -> Calls:
+    """Give the way of a call to one tool, whatever toolset has it: the default one where it does."""
+    if tool in app.calls.catalog:
+        return app.calls
+    others = find_toolsets_with(tool)
+    return open_calls(app, others[:1]) if others else app.calls
+
+
+def describe_setup(prepared: Prepared) -> dict[str, Any]:
+    """Give what was done to make a workspace ready as the tools' results show it, for commands that are no tools."""
+    shown: dict[str, Any] = msgspec.to_builtins(show_setup(prepared))
+    return shown
+
+
+def describe_removal(removal: Removal) -> dict[str, Any]:
+    """Give a removal as the tools' results show it."""
+    shown: dict[str, Any] = msgspec.to_builtins(show_removal(removal))
+    return shown
 
 
 def start_in_background(module: str, places: Places) -> None:

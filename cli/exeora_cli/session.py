@@ -15,7 +15,7 @@ from exeora_cli import answer, selectors
 if TYPE_CHECKING:
     from exeora_ws.app import App
     from exeora_ws.cancellation import Cancellation, Progress
-    from exeora_ws.tools.call import AnyTool, Caller, Outcome, Scope
+    from exeora_ws.tools.call import AnyTool, Caller, Calls, Outcome, Scope
     from exeora_ws.workspaces.place import Place, Project
 
 Result = dict[str, Any]
@@ -54,6 +54,25 @@ class Session:
 
     def __init__(self) -> None:
         self.options = Options()
+        self.toolsets: tuple[str, ...] = ()
+        """The toolsets that were asked for; none is the default one."""
+
+    @cached_property
+    def calls(self) -> "Calls":
+        """The way of a call, with the tools of the toolsets asked for.
+
+        Raises:
+            InvalidArguments: one does not exist, or two do not go together.
+        """
+        from exeora_ws.app import open_calls
+
+        return open_calls(self.app, self.toolsets) if self.toolsets else self.app.calls
+
+    def find_calls(self, tool: str) -> "Calls":
+        """Give the way of a call to a tool: of the toolsets asked for, else of whichever toolset has it."""
+        from exeora_ws.app import open_calls_with
+
+        return self.calls if self.toolsets else open_calls_with(self.app, tool)
 
     @cached_property
     def app(self) -> "App":
@@ -133,7 +152,7 @@ class Session:
 
     def resolve(self, project: "Project", selector: str) -> str:
         """Give the slug that a selector of the command line names; see `selectors.resolve_selector`."""
-        return selectors.resolve_selector(self.app, project, selector, self.folder)
+        return selectors.resolve_selector(self.app, project, selector, lambda: self.folder)
 
     def refuse_workspace(self, command: str) -> None:
         """See that no workspace is named where none is looked at.
@@ -160,7 +179,7 @@ class Session:
         Raises:
             UnknownTool: there is none of that name.
         """
-        tool = self.app.calls.catalog.get(name)
+        tool = self.find_calls(name).catalog.get(name)
         if tool is None:
             raise UnknownTool(f"there is no tool {name!r}", hint="exeora tools names those there are")
         return tool
@@ -194,7 +213,7 @@ class Session:
         with cancel_on_signals(cancellation) as interruption, showing_progress(tool) as progress:
             caller = self._introduce(project, cancellation, progress)
             try:
-                outcome = self.app.calls.make(RawCall(tool, arguments), caller)
+                outcome = self.find_calls(tool).make(RawCall(tool, arguments), caller)
             except KeyboardInterrupt:
                 if interruption.signal is None:
                     raise

@@ -204,11 +204,18 @@ class Site:
                     server.force_exit = True
                     continue
                 self._tell("stopping")
-                await self._conversation.stop()
-                server.should_exit = True
-                for session in list(self._sessions.shaken.values()):
-                    await self._end_session(session)
-                await self._sessions.end_unspoken()
+                await self._stop(server)
+
+    async def _stop(self, server: "_Server") -> None:
+        """Have calls answered and processes ended, both at once since both take time; then the sessions; then leave."""
+        async with anyio.create_task_group() as both:
+            both.start_soon(self._conversation.stop)
+            both.start_soon(self._sessions.end_work)
+        server.should_exit = True
+        async with anyio.create_task_group() as ending:
+            for session in list(self._sessions.shaken.values()):
+                ending.start_soon(self._end_session, session)
+        await self._sessions.end_unspoken()
 
     def _tell(self, kind: str, **facts: Any) -> None:
         self._options.on_event(HttpEvent(kind, facts))

@@ -92,7 +92,12 @@ def _list_files(call: Call[ListArguments, Services]) -> ListedFiles:
         ListedEntry(path=entry.path, type=entry.type, size=UNSET if entry.size is None else entry.size)
         for entry in listing.entries
     ]
-    return ListedFiles(path=listing.path, entries=entries, truncated=listing.truncated)
+    return ListedFiles(
+        path=listing.path,
+        entries=entries,
+        truncated=listing.truncated,
+        skipped_unreadable=listing.unreadable or UNSET,
+    )
 
 
 def _grep(call: Call[GrepArguments, Services]) -> FoundLines:
@@ -302,7 +307,8 @@ APPLY_PATCH = Tool(
         "too_many_operations": "more than 20",
         "patch_too_large": "more than 1,000,000 bytes of text",
         "unsupported": "a file cannot go where the same patch takes another away: use two patches",
-        "undo_incomplete": "it failed and was taken back, but for `data.left`, which somebody else wrote meanwhile",
+        "undo_incomplete": "it failed and was taken back, but for `data.left`, which somebody else wrote meanwhile, "
+        "and `data.pending`, which is taken back later",
     },
 )
 

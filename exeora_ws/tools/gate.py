@@ -42,6 +42,10 @@ class CallGate:
         self._services = services
         self._tools = tuple((t.name, t.hints.read_only) for t in catalog.values() if is_governed(t))
 
+    def for_catalog(self, catalog: Mapping[str, AnyTool]) -> "CallGate":
+        """Give the same gate for a face with other tools: the same policies, approvals and record."""
+        return CallGate(self._gate, self._book, self._audit, self._services, catalog)
+
     def approve(self, parsed: ParsedCall, caller: Caller) -> ApprovedCall | InputRequired:
         """Let a call through, or say what the client must ask first.
 

@@ -151,6 +151,12 @@ class Inventory:
             self._free_disk()
         return removal
 
+    def give_up(self, workspace_id: str) -> None:
+        """Have what was left of a removed workspace deleted for good, now, in the background."""
+        with self.registry.database.write() as connection:
+            trash.expire_removal(connection, workspace_id)
+        self._free_disk()
+
     def recover(self) -> int:
         """Settle what a killed process left half done, where nobody is at work; never waits.
 

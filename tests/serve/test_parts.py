@@ -21,6 +21,7 @@ from exeora_ws.serve.progress import ProgressLine
 from exeora_ws.serve.results import HTTP_WIRE_BYTES, show_error, show_outcome
 from exeora_ws.serve.running import announce_server, list_servers
 from exeora_ws.tools.call import Outcome
+from exeora_ws.tools.proxied import VerbatimResult
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -152,6 +153,16 @@ def test_no_answer_over_http_is_larger_than_a_client_takes_and_every_one_says_so
         assert answer["structuredContent"] == outcome.to_dict()
         text = answer["content"][0]["text"]
         assert "structuredContent only" in text or json.loads(text) == outcome.to_dict()
+
+
+def test_another_servers_answer_passes_as_it_came_or_not_at_all():
+    raw = {"content": [{"type": "widget", "odd": None}], "structuredContent": [1], "isError": True, "vendor": 1}
+    outcome = Outcome("mcp__x", result=VerbatimResult(raw=raw))
+    assert show_outcome(outcome, wire_bytes=HTTP_WIRE_BYTES) == raw
+    large = Outcome("mcp__x", result=VerbatimResult(raw={"content": [{"type": "text", "text": "x" * HTTP_WIRE_BYTES}]}))
+    assert show_outcome(large) == dict(large.result.raw)
+    refused = show_outcome(large, wire_bytes=HTTP_WIRE_BYTES)
+    assert refused["structuredContent"]["error"]["reason"] == "result_too_large"
 
 
 def test_an_error_without_extras_is_one_line():

@@ -77,10 +77,10 @@ def serve() -> None:
         print(json.dumps({"code": code, "printed": printed}), flush=True)
 
 
-def call(fatal: int, project: str, tool: str, arguments: dict) -> None:
+def call(fatal: int, project: str, kind: str, name: str, arguments: dict) -> None:
+    """Make one call of a tool, or of a method of `app.upkeep`; print its steps and what it came to."""
     from exeora_ws.app import open_app
     from exeora_ws.database import Database
-    from exeora_ws.tools.call import Caller, Face, RawCall, Scope
 
     steps = Steps(fatal)
     connection_of = Database._connection
@@ -93,11 +93,36 @@ def call(fatal: int, project: str, tool: str, arguments: dict) -> None:
     Database._connection = traced
     app = open_app()
     sys.addaudithook(steps.audit)
-    scope = Scope(bound=app.inventory.require_project(project).id)
+    work = (call_tool if kind == "tool" else call_upkeep)(app, project, name, arguments)
     steps.armed = True
-    outcome = app.calls.make(RawCall(tool, arguments), Caller(Face.CLI, "killed", "s", scope))
+    outcome = work()
     steps.armed = False
-    print(json.dumps({"steps": steps.count, "outcome": outcome.to_dict()}))
+    print(json.dumps({"steps": steps.count, "outcome": outcome}))
+
+
+def call_tool(app, project: str, name: str, arguments: dict):
+    from exeora_ws.tools.call import Caller, Face, RawCall, Scope
+
+    scope = Scope(bound=app.inventory.require_project(project).id)
+    return lambda: app.calls.make(RawCall(name, arguments), Caller(Face.CLI, "killed", "s", scope)).to_dict()
+
+
+def call_upkeep(app, project: str, name: str, arguments: dict):
+    from exeora_ws.cancellation import Cancellation
+    from exeora_ws.errors import ExeoraError
+
+    found = app.inventory.require_project(project)
+    selector = arguments.pop("place", None)
+    subject = found if selector is None else app.inventory.require_place(found, selector)
+
+    def work() -> dict | None:
+        try:
+            getattr(app.upkeep, name)(subject, **arguments, cancellation=Cancellation())
+        except ExeoraError as refused:
+            return {"error": refused.to_dict()}
+        return {}
+
+    return work
 
 
 class Forker:
@@ -114,7 +139,13 @@ class Forker:
 
     def __call__(self, fatal: int, tool: str, project: str = "app", **arguments: object) -> dict | None:
         """Make one call, killed at step `fatal` (0: never); gives what it printed, None when it was killed."""
-        asked = {"fatal": fatal, "project": project, "tool": tool, "arguments": arguments}
+        return self._ask({"fatal": fatal, "project": project, "kind": "tool", "name": tool, "arguments": arguments})
+
+    def upkeep(self, fatal: int, method: str, **arguments: object) -> dict | None:
+        """The same for a method of `app.upkeep`; `place` is a selector."""
+        return self._ask({"fatal": fatal, "project": "app", "kind": "upkeep", "name": method, "arguments": arguments})
+
+    def _ask(self, asked: dict) -> dict | None:
         self._process.stdin.write(json.dumps(asked) + "\n")
         self._process.stdin.flush()
         answer = json.loads(self._process.stdout.readline())

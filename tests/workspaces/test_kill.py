@@ -1,7 +1,6 @@
 """SIGKILL at every step of create and remove: the next command completes it or takes it back, whole."""
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,13 +10,6 @@ from exeora_ws.workspaces import inventory_file
 
 from support.killed import Forker
 from support.repositories import RepositoryMaker, git
-
-
-@pytest.fixture
-def run(sealed: dict[str, str]) -> Iterator[Forker]:
-    forker = Forker(sealed)
-    yield forker
-    forker.close()
 
 
 def facts(app: App, repository: Path) -> dict[str, object]:
