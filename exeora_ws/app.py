@@ -52,6 +52,7 @@ from exeora_ws.workspaces.sweeper import MODULE as SWEEPER
 from exeora_ws.workspaces.upkeep import Upkeep
 
 if TYPE_CHECKING:
+    from exeora_ws.upstream.instance import Surroundings
     from exeora_ws.upstream.upstreams import Upstreams
 
 MIGRATIONS = {
@@ -76,8 +77,12 @@ class App:
     """End what lives as long as a conversation: its processes, its snapshots."""
     news: CatalogNews = field(default_factory=CatalogNews)
     """Told by whoever changes what is on offer: a policy file, an upstream server."""
-    upstreams: "LateUpstreams | None" = None
+    upstreams: "LateUpstreams" = field(kw_only=True)
     """The upstream servers; opened by the first call or listing that may concern one."""
+    approvals: Approvals = field(kw_only=True)
+    """The questions that wait for a person."""
+    attendance: Attendance = field(kw_only=True)
+    """Who is there to answer them."""
 
     def close_session(self, session: str) -> None:
         """End what a conversation has started. Every server calls it once for each session."""
@@ -86,8 +91,7 @@ class App:
 
     def close(self) -> None:
         """End everything this process has started. A server calls it at its end."""
-        if self.upstreams is not None:
-            self.upstreams.close()
+        self.upstreams.close()
         self.services.supervisor.close()
 
     def stay(self) -> None:
@@ -104,6 +108,7 @@ class LateUpstreams:
         self._news = news
         self._lock = threading.Lock()
         self._opened: Upstreams | None = None
+        self._report: Callable[[str], None] | None = None
 
     def __call__(self) -> "Upstreams":
         """Give them, opened."""
@@ -111,6 +116,17 @@ class LateUpstreams:
             if self._opened is None:
                 self._opened = self._open()
             return self._opened
+
+    def report_to(self, report: Callable[[str], None]) -> None:
+        """Have each warning and each first failure told, as one line without secrets, in any thread."""
+        self._report = report
+
+    def surroundings(self) -> "Surroundings":
+        """Give what servers are started with; from then on a start after our death ends what they leave behind."""
+        from exeora_ws.upstream.instance import Surroundings  # noqa: PLC0415  80 ms that few commands need
+
+        self._records.announce()
+        return Surroundings(partial(spawn_piped, writable_stdin=True), lambda: without_secrets(os.environ))
 
     def stop_directory(self, directory: Path) -> list[str]:
         """End what runs in a workspace that goes; names the servers."""
@@ -122,14 +138,16 @@ class LateUpstreams:
             self._opened.close()
 
     def _open(self) -> "Upstreams":
-        from exeora_ws.upstream.instance import Surroundings  # noqa: PLC0415  80 ms that few commands need
-        from exeora_ws.upstream.upstreams import Upstreams  # noqa: PLC0415  same
+        from exeora_ws.upstream.upstreams import Upstreams  # noqa: PLC0415  80 ms that few commands need
 
-        self._records.announce_server()
-        surroundings = Surroundings(partial(spawn_piped, writable_stdin=True), lambda: without_secrets(os.environ))
-        opened = Upstreams(self._places.mcp_file, surroundings, budget=load_settings(self._places).name_budget)
+        budget = load_settings(self._places).name_budget
+        opened = Upstreams(self._places.mcp_file, self.surroundings(), budget=budget, report=self._tell)
         opened.on_change(lambda _project: self._news.tell())
         return opened
+
+    def _tell(self, line: str) -> None:
+        if self._report is not None:
+            self._report(line)
 
 
 def open_app(places: Places | None = None) -> App:
@@ -173,7 +191,9 @@ def open_app(places: Places | None = None) -> App:
     reap_leftovers(database)
     recover_patches(where.patches, where.locks)
     inventory.recover()
-    calls = Calls(CATALOG, services, _open_gate(where, database, services), upstreams)
+    approvals, attendance = Approvals(database), Attendance(where.locks)
+    gate = Gate(approvals, attendance, Signer(where.data / "approval.key"))
+    calls = Calls(CATALOG, services, CallGate(gate, PolicyBook(), Audit(database), services, CATALOG), upstreams)
     return App(
         where,
         inventory,
@@ -183,6 +203,8 @@ def open_app(places: Places | None = None) -> App:
         session_closers=(supervisor.close_session,),
         news=news,
         upstreams=upstreams,
+        approvals=approvals,
+        attendance=attendance,
     )
 
 
@@ -215,9 +237,3 @@ def start_in_background(module: str, places: Places) -> None:
         )
         # Somebody has to take its exit code where this process stays.
         threading.Thread(target=child.wait, name="sweeper", daemon=True).start()
-
-
-def _open_gate(places: Places, database: Database, services: Services) -> CallGate:
-    attendance = Attendance(places.locks)
-    gate = Gate(Approvals(database), attendance, Signer(places.data / "approval.key"))
-    return CallGate(gate, PolicyBook(), Audit(database), services, CATALOG)

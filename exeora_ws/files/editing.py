@@ -119,7 +119,7 @@ def revert_file(reach: Reach, path: str, keeping: Keeping, *, any_session: bool 
         ToolFailed: `no_snapshot`, also for a file that could not be read when it was first written.
     """
     with hold_spot(reach, path, keeping) as spot:
-        snapshot = keeping.snapshots.find(real_path(spot), None if any_session else keeping.session)
+        snapshot = keeping.snapshots.find(spot.real_path, None if any_session else keeping.session)
         content = keeping.snapshots.load_content(snapshot) if snapshot else None
         if snapshot is None or (content is None and not snapshot.absent):
             why = f" ({snapshot.why_not})" if snapshot is not None and snapshot.why_not else ""
@@ -156,13 +156,8 @@ def hold_spot(reach: Reach, path: str, keeping: Keeping) -> Iterator[Spot]:
 def find_lock(locks: Path, spot: Spot) -> Path:
     """Give the lock file for what is at a spot: one for all the ways to write its real path."""
     folder = make_private_folder(locks / "files")
-    digest = hashlib.sha256(os.fsencode(real_path(spot).casefold())).digest()
+    digest = hashlib.sha256(os.fsencode(spot.real_path.casefold())).digest()
     return folder / f"{int.from_bytes(digest[:4], 'big') % _LOCK_FILES:03x}"
-
-
-def real_path(spot: Spot) -> str:
-    """Give the absolute path of a spot, every link below its root followed."""
-    return os.path.join(spot.root.path, *spot.real)
 
 
 def load_text(spot: Spot) -> bytes:
@@ -197,7 +192,7 @@ def load_text(spot: Spot) -> bytes:
 
 def keep_first(spot: Spot, keeping: Keeping) -> None:
     """Take the snapshot that a session's first write of a path is due."""
-    file = real_path(spot)
+    file = spot.real_path
     if spot.stat is None:
         keeping.snapshots.keep(keeping.session, file, None)
         return

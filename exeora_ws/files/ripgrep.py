@@ -12,6 +12,7 @@ from typing import Protocol, Self
 
 from exeora_ws.cancellation import Cancellation, Progress, no_progress
 from exeora_ws.errors import ExeoraError, ToolFailed, ToolTimeout
+from exeora_ws.files.ignores import FindExcludes
 from exeora_ws.files.root import Root
 from exeora_ws.limits import SEARCH_SECONDS
 
@@ -125,6 +126,8 @@ class Ripgrep:
     program: str
     spawn: Spawn
     environ: Mapping[str, str]
+    find_excludes: FindExcludes | None = None
+    """Names the file of global ignore rules, where Git's configuration does."""
 
     def start(
         self,

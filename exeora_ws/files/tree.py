@@ -35,7 +35,7 @@ class Tree:
         self._seen = 0
         self._ignoring = True
         self._folder = "/".join(spot.real)
-        self._ignores = Ignores(str(spot.root.path), ripgrep.environ)
+        self._ignores = Ignores(str(spot.root.path), ripgrep.environ, ripgrep.find_excludes)
         self._from_top = os.path.normpath(os.path.relpath(spot.root.path, self._ignores.top) + "/" + self._folder)
         self._start = "./" if self._from_top == "." else f"./{self._from_top}"
         self._skip = len(os.fsencode(self._start.rstrip("/"))) + 1

@@ -61,6 +61,18 @@ class Records:
         self._database = database
         self._lock = threading.Lock()
         self._done: set[str] = set()
+        self._announced = False
+
+    def announce(self) -> None:
+        """Write this server's row, once: before the first command, and before a helper that shall not outlive us.
+
+        Raises:
+            ToolFailed: the database cannot be written.
+        """
+        if not self._announced:
+            with self._database.write() as connection:
+                self._insert_server(connection)
+            self._announced = True
 
     def add(self, process_id: str, kind: str, owner: Owner, line: str, tree: Tree) -> None:
         """Write a command's row.
@@ -71,14 +83,9 @@ class Records:
         row = (process_id, get_server_tag(), kind, tree.root.pid, tree.root.started, tree.tag, tree.leads_session)
         about = (owner.project, owner.workspace, line[:COMMAND_CHARACTERS], time.time())
         with self._database.write() as connection:
-            _insert_server(connection)
+            self._insert_server(connection)
             connection.execute("INSERT INTO live_processes VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row + about)
             self._delete(connection)
-
-    def announce_server(self) -> None:
-        """Write this process's own row, before it starts a helper that has none: the next start finds it by that."""
-        with self._database.write() as connection:
-            _insert_server(connection)
 
     def mark_done(self, process_id: str) -> None:
         """Note that a row can go; touches no database, so that the loop may call it."""
@@ -93,6 +100,7 @@ class Records:
 
     def close(self) -> None:
         """Delete what is done, and the server's row when nothing of it is left."""
+        self._announced = False
         with self._database.write() as connection:
             self._delete(connection)
             connection.execute(
@@ -100,16 +108,16 @@ class Records:
                 (get_server_tag(),),
             )
 
+    @staticmethod
+    def _insert_server(connection: Connection) -> None:
+        us = require_entry(os.getpid()).identity
+        row = (get_server_tag(), us.pid, us.started, load_boot_id(), load_pid_namespace())
+        connection.execute("INSERT OR IGNORE INTO process_servers VALUES (?, ?, ?, ?, ?)", row)
+
     def _delete(self, connection: Connection) -> None:
         with self._lock:
             done, self._done = self._done, set()
         connection.executemany("DELETE FROM live_processes WHERE id = ?", [(process_id,) for process_id in done])
-
-
-def _insert_server(connection: Connection) -> None:
-    us = require_entry(os.getpid()).identity
-    server = (get_server_tag(), us.pid, us.started, load_boot_id(), load_pid_namespace())
-    connection.execute("INSERT OR IGNORE INTO process_servers VALUES (?, ?, ?, ?, ?)", server)
 
 
 def list_live(database: Database) -> list[LiveProcess]:

@@ -16,6 +16,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from types import FrameType
 
+from exeora_ws.errors import ExeoraError
 from exeora_ws.processes.command import Command, Owner
 from exeora_ws.processes.ending import GRACE_SECONDS, end_tree
 from exeora_ws.processes.process import Leftover
@@ -46,6 +47,8 @@ def run_at_terminal(command: Command, owner: Owner, records: Records | None = No
     Raises:
         ExeoraError: as `spawn`.
     """
+    if records is not None:
+        records.announce()
     inbox = _Inbox()
     with inbox.receiving(), _terminal_restored() as restore:
         child = spawn(
@@ -67,11 +70,18 @@ def run_at_terminal(command: Command, owner: Owner, records: Records | None = No
             code = _wait(child, inbox)
         finally:
             leftovers = _end_rest(child)
-            if records is not None:
-                records.mark_done(process_id)
+            _close_record(records, process_id)
         if code < 0:
             restore()
     return Ended(code if code >= 0 else _SIGNAL_BASE - code, leftovers)
+
+
+def _close_record(records: Records | None, process_id: str) -> None:
+    if records is not None:
+        records.mark_done(process_id)
+        # A row that stays counts for nothing: the answer is worth more than the tidiness.
+        with suppress(ExeoraError):
+            records.close()
 
 
 class _Inbox:

@@ -8,7 +8,6 @@ import msgspec
 from exeora_ws.errors import ExeoraError, ToolFailed
 from exeora_ws.limits import RESULT_BYTES
 from exeora_ws.tools.call import Outcome
-from exeora_ws.tools.proxied import VerbatimResult
 
 HTTP_WIRE_BYTES = 1_040_000
 """A whole answer over HTTP: the SDK's client refuses a server-sent event of more than 1,048,576 bytes."""
@@ -27,8 +26,8 @@ def show_outcome(outcome: Outcome, *, wire_bytes: int | None = None) -> dict[str
     """
     if outcome.error is not None:
         return show_error(outcome.error)
-    if isinstance(outcome.result, VerbatimResult):
-        return dict(outcome.result.raw)
+    if outcome.verbatim is not None:
+        return _pass_on(outcome.tool, outcome.verbatim, wire_bytes)
     structured = outcome.to_dict()
     text = msgspec.json.encode(structured)
     if len(text) > RESULT_BYTES:
@@ -38,6 +37,12 @@ def show_outcome(outcome: Outcome, *, wire_bytes: int | None = None) -> dict[str
         return answer
     answer["content"] = [_text(_left_out(len(text)))]
     return answer if _wire_size(answer) <= wire_bytes else show_error(_too_large(outcome.tool, len(text)))
+
+
+def _pass_on(tool: str, answer: dict[str, Any], wire_bytes: int | None) -> dict[str, Any]:
+    """Another server's answer leaves as it came, or, where the transport cannot carry it, not at all."""
+    size = 0 if wire_bytes is None else _wire_size(answer)
+    return answer if wire_bytes is None or size <= wire_bytes else show_error(_too_large(tool, size))
 
 
 def show_error(error: ExeoraError) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from exeora_ws.files.reading import read_text
 from exeora_ws.files.replacing import Replacement
 from exeora_ws.files.ripgrep import Patience, Ripgrep, find_ripgrep
 from exeora_ws.files.searching import Query, search
+from exeora_ws.git.excludes import find_excludes_file
 from exeora_ws.tools.file_reasons import EDITS, NOT_A_FILE, PATHS, SEARCHES, WRITES
 from exeora_ws.tools.file_shapes import (
     AppliedPatch,
@@ -55,7 +56,7 @@ def make_keeping(call: Call[Any, Services]) -> Keeping:
 
 def make_ripgrep(services: Services) -> Ripgrep:
     """Give the ripgrep to search with."""
-    return Ripgrep(find_ripgrep(os.environ), services.spawn, os.environ)
+    return Ripgrep(find_ripgrep(os.environ), services.spawn, os.environ, find_excludes_file)
 
 
 def _read_file(call: Call[ReadArguments, Services]) -> ReadText:

@@ -213,6 +213,28 @@ def test_the_global_excludes_file_counts(paths, top: Path, home: Path):
     assert paths() == ["a.swp", "a.txt", "l.swp"]
 
 
+def test_the_excludes_file_is_the_one_git_itself_would_read(paths, top: Path, home: Path):
+    git(top, "init", "-q")
+    make(top, "a.one", "b.two", "c.three", "d.four")
+
+    def by_git() -> list[str]:
+        return sorted(git(top, "ls-files", "-co", "--exclude-standard").split("\n"))
+
+    make(home, "r1", content="*.one\n")
+    make(home, "r2", content="*.two\n")
+    make(top, ".git/r3", content="*.three\n")
+    make(home, "config/git/ignore", content="*.four\n")
+    (home / "included").write_text(f"[core]\n\texcludesFile = {home}/r1\n")
+    git(top, "config", "--global", "include.path", str(home / "included"))
+    assert paths() == by_git() == ["b.two", "c.three", "d.four"]
+    (home / "included").write_text("[core]\n\tEXCLUDESFILE = ~/r2 # a comment\n")
+    assert paths() == by_git() == ["a.one", "c.three", "d.four"]
+    git(top, "config", "core.excludesFile", ".git/r3")
+    assert paths() == by_git() == ["a.one", "b.two", "d.four"]
+    git(top, "config", "core.excludesFile", "")
+    assert paths() == by_git() == ["a.one", "b.two", "c.three", "d.four"]
+
+
 def test_a_linked_worktree_takes_the_shared_excludes(tmp_path: Path, home: Path, make_repository, ripgrep: Ripgrep):
     main = make_repository()
     git(main, "worktree", "add", "-q", str(tmp_path / "linked"))

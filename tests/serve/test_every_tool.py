@@ -111,12 +111,11 @@ def test_by_the_inspector(start_site, project, environment):
         over_http = [url, "--transport", "http", "--header", authorization]
         # It passes on little of the environment.
         over_stdio = ["env", *(f"{name}={value}" for name, value in environment.items()), *command_line("stdio", "all")]
-        for target in (over_http, over_stdio):
-            listed = run_inspector(*target, "--method", "tools/list", env=environment)
-            assert {t["name"] for t in listed["tools"]} >= {"list_projects", "create_workspace"}
-            called = ["--method", "tools/call", "--tool-name", "echo", "--tool-arg", "text=hello"]
-            result = run_inspector(*target, *called, env=environment)
-            assert result["structuredContent"]["text"] == "hello"
+        listed = run_inspector(*over_http, "--method", "tools/list", env=environment)
+        assert {t["name"] for t in listed["tools"]} >= {"list_projects", "create_workspace"}
+    called = ["--method", "tools/call", "--tool-name", "echo", "--tool-arg", "text=hello"]
+    result = run_inspector(*over_stdio, *called, env=environment)
+    assert result["structuredContent"]["text"] == "hello"
 
 
 @pytest.mark.anyio
