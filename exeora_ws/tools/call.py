@@ -93,7 +93,7 @@ class Calls:
         if isinstance(approved, InputRequired):
             return Outcome(raw.tool, question=approved)
         with self.gate.recording(parsed, caller):
-            result = self._run(approved, caller)
+            result = self.run(approved, caller)
         render = parsed.tool.render
         return Outcome(raw.tool, result=result, text=None if render is None else render(result))
 
@@ -221,7 +221,8 @@ class Calls:
             return [inventory.require_project(scope.bound)]
         return [p for p in inventory.list_projects() if scope.granted is None or p.id in scope.granted]
 
-    def _run(self, approved: ApprovedCall, caller: Caller) -> Result:
+    def run(self, approved: ApprovedCall, caller: Caller) -> Result:
+        """Do what was approved."""
         caller.cancellation.raise_if_cancelled()
         parsed = approved.parsed
         call: Call[Any, Services] = Call(

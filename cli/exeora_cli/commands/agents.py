@@ -1,6 +1,7 @@
 """mcp, tools, call: what agents use, and the same from a shell."""
 
 import sys
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -31,6 +32,7 @@ Toolsets = Annotated[
     exeora --project api mcp
     exeora mcp --account
     exeora mcp --toolset agentexec --toolset workspaces
+    exeora mcp --toolset engine --plan plan.toml --stage draft
     """,
     "None: stdout belongs to the protocol.",
 )
@@ -40,6 +42,15 @@ def mcp(
         bool, typer.Option("--account", help="Serve every project; each call then names its project.")
     ] = False,
     toolset: Toolsets = None,
+    plan: Annotated[
+        Path | None,
+        typer.Option(
+            "--plan", metavar="FILE", help="Keep one turn of toolset engine to this plan.", show_default=False
+        ),
+    ] = None,
+    stage: Annotated[
+        str | None, typer.Option("--stage", metavar="NAME", help="Whose turn of the plan it is.", show_default=False)
+    ] = None,
 ) -> None:
     """Serve MCP over stdio, for a client that starts this command.
 
@@ -51,11 +62,19 @@ def mcp(
     if account and session.options.project is not None:
         raise InvalidArguments("--account serves every project: leave --project out", reason="conflicting_fields")
     session.toolsets = tuple(toolset or ())
-    calls = session.calls
+    calls = session.calls if plan is None else _open_planned(session, plan, stage)
+    if plan is None and stage is not None:
+        raise InvalidArguments("--stage: needs --plan", reason="missing_field")
     project = None if account else session.require_project()
     from exeora_ws.serve.stdio import serve_stdio
 
     serve_stdio(session.app, session.bind(project), calls=calls)
+
+
+def _open_planned(session: Session, plan: Path, stage: str | None) -> Any:
+    from exeora_ws.app import open_planned_calls
+
+    return open_planned_calls(session.app, session.toolsets, plan, stage)
 
 
 @group.command(
