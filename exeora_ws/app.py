@@ -94,6 +94,7 @@ def open_app(places: Places | None = None) -> App:
     upkeep = Upkeep(inventory, lambda: load_settings(where).trash_bytes)
     services = Services(
         places=where,
+        database=database,
         home=Path(os.path.expanduser("~")),
         settings=lambda: load_settings(where),
         inventory=inventory,

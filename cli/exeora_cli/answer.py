@@ -59,6 +59,11 @@ def print_lines(lines: Iterable[str]) -> None:
     _write(sys.stdout, "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogateescape"))
 
 
+def print_bytes(data: bytes) -> None:
+    """Print bytes on stdout as they are."""
+    _write(sys.stdout, data)
+
+
 def narrate(lines: Iterable[str], *, hint: str | None = None) -> None:
     """Print lines on stderr: what a person likes to know and a program does not read."""
     text = "".join(f"exeora: {show_text(line)}\n" for line in lines)

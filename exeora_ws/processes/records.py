@@ -71,7 +71,9 @@ class Records:
         us = require_entry(os.getpid()).identity
         server = (get_server_tag(), us.pid, us.started, load_boot_id(), load_pid_namespace())
         row = (process_id, server[0], kind, tree.root.pid, tree.root.started, tree.tag, tree.leads_session)
-        about = (owner.project, owner.workspace, line[:COMMAND_CHARACTERS], time.time())
+        # The words of a shell may be bytes that are no text; SQLite takes none of them.
+        shown = line[:COMMAND_CHARACTERS].encode("utf-8", "replace").decode()
+        about = (owner.project, owner.workspace, shown, time.time())
         with self._database.write() as connection:
             connection.execute("INSERT OR IGNORE INTO process_servers VALUES (?, ?, ?, ?, ?)", server)
             connection.execute("INSERT INTO live_processes VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row + about)

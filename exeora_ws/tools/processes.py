@@ -147,7 +147,7 @@ class KilledCommand(Result, frozen=True, kw_only=True):
 
 def _run_command(call: Call[RunArguments, Services]) -> Ran:
     asked, tail = call.arguments, Tail(RUN_OUTPUT_BYTES)
-    with _command(call, asked.command, asked.cwd) as command:
+    with open_command(call, asked.command, asked.cwd) as command:
         finish = run(
             call.services.supervisor,
             command,
@@ -178,7 +178,7 @@ def show_run(line: str, finish: Finish, tail: Tail) -> Ran:
 
 def _start_command(call: Call[StartArguments, Services]) -> StartedCommand:
     asked = call.arguments
-    with _command(call, asked.command, asked.cwd) as command:
+    with open_command(call, asked.command, asked.cwd) as command:
         started = call.services.supervisor.start(command, find_owner(call))
     return StartedCommand(process_id=started.id, command=asked.command, pid=started.pid)
 
@@ -232,9 +232,13 @@ def make_place_environment(place: Place, *, interactive: bool = False) -> dict[s
 
 
 @contextmanager
-def _command(call: Call[Any, Services], line: str, cwd: str | UnsetType) -> Iterator[Command]:
+def open_command(
+    call: Call[Any, Services], line: str, cwd: str | UnsetType, *, interactive: bool = False
+) -> Iterator[Command]:
+    """Give the shell line as a command to start in the block; `interactive` for a person at a terminal."""
     place = call.require_place()
-    environ = make_place_environment(place) | call.services.inventory.setup.make_environment(place)
+    environ = make_place_environment(place, interactive=interactive)
+    environ |= call.services.inventory.setup.make_environment(place)
     with open_working_folder(place.root, call.services.home, None if isinstance(cwd, UnsetType) else cwd) as folder:
         yield make_shell_command(line, cwd=folder.path, environ=environ, folder=folder.descriptor)
 
