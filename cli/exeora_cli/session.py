@@ -141,6 +141,33 @@ class Session:
         """Give the slug that a selector of the command line names; see `selectors.resolve_selector`."""
         return selectors.resolve_selector(self.app, project, selector, self.folder)
 
+    def require_selected(self, project: "Project", workspace: str) -> None:
+        """See that a place, which something else has settled, is the one that the command line names, if it names one.
+
+        Args:
+            project: the place's project.
+            workspace: the id of its workspace.
+
+        Raises:
+            InvalidArguments: another one is named; reason `other_place`.
+        """
+        named, selector = self.options.project, self.options.workspace
+        if (named is not None and named not in (project.slug, project.id)) or (
+            selector is not None
+            and self.app.inventory.require_place(project, self.resolve(project, selector)).workspace.id != workspace
+        ):
+            raise InvalidArguments(
+                "what is named runs in another place than -w or --project say", reason="other_place", hint="exeora ps"
+            )
+
+    def name_place(self, project: str, workspace: str) -> tuple[str, str]:
+        """Give the slugs of a project and a workspace by their ids; the ids themselves where they are gone."""
+        found = next((each for each in self.app.inventory.list_projects() if each.id == project), None)
+        if found is None:
+            return project, workspace
+        slugs = {each.id: each.slug for each in self.app.inventory.list_workspaces(found)}
+        return found.slug, {str(key): str(slug) for key, slug in slugs.items()}.get(workspace, workspace)
+
     def refuse_workspace(self, command: str) -> None:
         """See that no workspace is named where none is looked at.
 

@@ -1,12 +1,13 @@
 """The commands, one module a group; a new group is one module and one line here."""
 
-from exeora_cli.commands import agents, completions, files, projects, settings, status, workspaces
+from exeora_cli.commands import agents, completions, files, processes, projects, settings, status, workspaces
 from exeora_cli.group import Group
 
 GROUPS: tuple[Group, ...] = (
     workspaces.group,
     status.group,
     files.group,
+    processes.group,
     agents.group,
     projects.group,
     settings.group,

@@ -9,7 +9,6 @@ from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, UnsetType
 
-from exeora_ws.database import Database
 from exeora_ws.errors import ToolFailed
 from exeora_ws.limits import RUN_OUTPUT_BYTES
 from exeora_ws.processes.client import HostClient
@@ -19,7 +18,6 @@ from exeora_ws.processes.output import Tail
 from exeora_ws.processes.records import Records, stop_process
 from exeora_ws.processes.run import OnOutput, run
 from exeora_ws.processes.terminal import run_at_terminal
-from exeora_ws.settings import Places
 from exeora_ws.tools.processes import (
     GET_COMMAND_OUTPUT,
     KILL_COMMAND,
@@ -207,9 +205,9 @@ KILL_ANYWHERE: AnyTool = replace(KILL_COMMAND, function=_kill_command)
 """kill_command for whatever runs, whichever server started it."""
 
 
-def list_processes(places: Places, database: Database) -> list[Seen]:
+def list_processes(services: Services) -> list[Seen]:
     """List every command of this user's that runs, or has ended in the host and can still be read; oldest first."""
-    return list_everywhere(database, HostClient(places))
+    return list_everywhere(services.database, HostClient(services.places))
 
 
 @contextmanager
@@ -228,7 +226,7 @@ def _seconds(asked: ShellRunArguments) -> float | None:
 def _require_seen(call: Call[Any, Services]) -> Seen:
     """See that the process is one of the place that the call was judged for."""
     place = call.require_place()
-    for seen in list_processes(call.services.places, call.services.database):
+    for seen in list_processes(call.services):
         if seen.id == call.arguments.process_id and seen.workspace == place.workspace.id:
             return seen
     raise ToolFailed("there is no such process in this workspace", reason="unknown_process", hint="exeora ps")
