@@ -3,16 +3,22 @@
 import os
 import sys
 import threading
+from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from exeora_ws.database import Database
 from exeora_ws.environment import without_git_routing
 from exeora_ws.errors import ExeoraError
 from exeora_ws.files.patch import recover_patches
 from exeora_ws.files.snapshots import Snapshots
+from exeora_ws.git.opening import load_libgit2
 from exeora_ws.names import WorkspaceId
 from exeora_ws.policy.approvals import APPROVAL_MIGRATIONS, Approvals
 from exeora_ws.policy.attendance import Attendance
@@ -20,8 +26,15 @@ from exeora_ws.policy.audit import AUDIT_MIGRATIONS, Audit
 from exeora_ws.policy.gate import Gate
 from exeora_ws.policy.signing import Signer
 from exeora_ws.policy.sources import PolicyBook
+from exeora_ws.processes.environment import without_secrets
 from exeora_ws.processes.piped import spawn_piped
-from exeora_ws.processes.records import PROCESS_MIGRATIONS, Records, reap_leftovers, stop_workspace_everywhere
+from exeora_ws.processes.records import (
+    PROCESS_MIGRATIONS,
+    Records,
+    list_live,
+    reap_leftovers,
+    stop_workspace_everywhere,
+)
 from exeora_ws.processes.supervisor import Supervisor
 from exeora_ws.settings import Places, find_places, load_settings
 from exeora_ws.tools.call import Calls
@@ -30,11 +43,18 @@ from exeora_ws.tools.gate import CallGate
 from exeora_ws.tools.news import CatalogNews
 from exeora_ws.tools.services import Services
 from exeora_ws.tools.setup_commands import make_line_runner
+from exeora_ws.tools.workspaces import show_removal, show_setup
+from exeora_ws.toolsets.catalog import DEFAULT, collect_tools, find_toolsets_with
 from exeora_ws.workspaces.inventory import Inventory
 from exeora_ws.workspaces.registry import REGISTRY_MIGRATIONS, Registry
-from exeora_ws.workspaces.setup import Setup
+from exeora_ws.workspaces.remove import Removal
+from exeora_ws.workspaces.setup import Prepared, Setup
 from exeora_ws.workspaces.sweeper import MODULE as SWEEPER
 from exeora_ws.workspaces.upkeep import Upkeep
+
+if TYPE_CHECKING:
+    from exeora_ws.upstream.instance import Surroundings
+    from exeora_ws.upstream.upstreams import Upstreams
 
 MIGRATIONS = {
     "registry": REGISTRY_MIGRATIONS,
@@ -58,6 +78,12 @@ class App:
     """End what lives as long as a conversation: its processes, its snapshots."""
     news: CatalogNews = field(default_factory=CatalogNews)
     """Told by whoever changes what is on offer: a policy file, an upstream server."""
+    upstreams: "LateUpstreams" = field(kw_only=True)
+    """The upstream servers; opened by the first call or listing that may concern one."""
+    approvals: Approvals = field(kw_only=True)
+    """The questions that wait for a person."""
+    attendance: Attendance = field(kw_only=True)
+    """Who is there to answer them."""
 
     def close_session(self, session: str) -> None:
         """End what a conversation has started. Every server calls it once for each session."""
@@ -66,7 +92,63 @@ class App:
 
     def close(self) -> None:
         """End everything this process has started. A server calls it at its end."""
+        self.upstreams.close()
         self.services.supervisor.close()
+
+    def stay(self) -> None:
+        """Prepare for a long life: load what makes each of a server's many calls cheaper (100 ms, once)."""
+        load_libgit2()
+
+
+class LateUpstreams:
+    """The upstream servers, opened when they are first asked for: most commands never do."""
+
+    def __init__(self, places: Places, records: Records, news: CatalogNews) -> None:
+        self._places = places
+        self._records = records
+        self._news = news
+        self._lock = threading.Lock()
+        self._opened: Upstreams | None = None
+        self._report: Callable[[str], None] | None = None
+
+    def __call__(self) -> "Upstreams":
+        """Give them, opened."""
+        with self._lock:
+            if self._opened is None:
+                self._opened = self._open()
+            return self._opened
+
+    def report_to(self, report: Callable[[str], None]) -> None:
+        """Have each warning and each first failure told, as one line without secrets, in any thread."""
+        self._report = report
+
+    def surroundings(self) -> "Surroundings":
+        """Give what servers are started with; from then on a start after our death ends what they leave behind."""
+        from exeora_ws.upstream.instance import Surroundings  # noqa: PLC0415  80 ms that few commands need
+
+        self._records.announce()
+        return Surroundings(partial(spawn_piped, writable_stdin=True), lambda: without_secrets(os.environ))
+
+    def stop_directory(self, directory: Path) -> list[str]:
+        """End what runs in a workspace that goes; names the servers."""
+        return self._opened.stop_directory(directory) if self._opened is not None else []
+
+    def close(self) -> None:
+        """End all of them."""
+        if self._opened is not None:
+            self._opened.close()
+
+    def _open(self) -> "Upstreams":
+        from exeora_ws.upstream.upstreams import Upstreams  # noqa: PLC0415  80 ms that few commands need
+
+        budget = load_settings(self._places).name_budget
+        opened = Upstreams(self._places.mcp_file, self.surroundings(), budget=budget, report=self._tell)
+        opened.on_change(lambda _project: self._news.tell())
+        return opened
+
+    def _tell(self, line: str) -> None:
+        if self._report is not None:
+            self._report(line)
 
 
 def open_app(places: Places | None = None) -> App:
@@ -77,12 +159,14 @@ def open_app(places: Places | None = None) -> App:
     """
     where = places or find_places()
     database = Database(where.database, MIGRATIONS)
-    supervisor = Supervisor(records=Records(database))
+    records, news, registry = Records(database), CatalogNews(), Registry(database, where)
+    supervisor, upstreams = Supervisor(records=records), LateUpstreams(where, records, news)
 
     def stop_processes(workspace: WorkspaceId) -> Sequence[str]:
-        return [live.command for live in stop_workspace_everywhere(database, workspace)]
+        commands = [live.command for live in stop_workspace_everywhere(database, workspace)]
+        root = registry.find_root(workspace)
+        return commands + (upstreams.stop_directory(root) if root is not None else [])
 
-    registry = Registry(database, where)
     inventory = Inventory(
         registry,
         where,
@@ -91,7 +175,11 @@ def open_app(places: Places | None = None) -> App:
         free_disk=lambda: start_in_background(SWEEPER, where),
         setup=Setup(registry, make_line_runner(supervisor)),
     )
-    upkeep = Upkeep(inventory, lambda: load_settings(where).trash_bytes)
+    upkeep = Upkeep(
+        inventory,
+        lambda: load_settings(where).trash_bytes,
+        lambda: Counter(live.workspace for live in list_live(database)),
+    )
     services = Services(
         places=where,
         database=database,
@@ -105,8 +193,56 @@ def open_app(places: Places | None = None) -> App:
     reap_leftovers(database)
     recover_patches(where.patches, where.locks)
     inventory.recover()
-    calls = Calls(CATALOG, services, _open_gate(where, database, services))
-    return App(where, inventory, upkeep, services, calls, session_closers=(supervisor.close_session,))
+    approvals, attendance = Approvals(database), Attendance(where.locks)
+    gate = Gate(approvals, attendance, Signer(where.data / "approval.key"))
+    calls = Calls(CATALOG, services, CallGate(gate, PolicyBook(), Audit(database), services, CATALOG), upstreams)
+    return App(
+        where,
+        inventory,
+        upkeep,
+        services,
+        calls,
+        session_closers=(supervisor.close_session, services.memory.forget),
+        news=news,
+        upstreams=upstreams,
+        approvals=approvals,
+        attendance=attendance,
+    )
+
+
+def open_calls(app: App, toolsets: Sequence[str]) -> Calls:
+    """Give the way of a call with other tools than the default ones: those of the toolsets, in order.
+
+    None at all is the default toolset.
+
+    Raises:
+        InvalidArguments: reason `unknown_toolset`, or `tool_names_collide` when two have different tools of one name.
+    """
+    collected = collect_tools(toolsets or (DEFAULT,))
+    if DEFAULT in toolsets or not toolsets:
+        collected = {**app.calls.catalog, **collected}
+    proxies = app.upstreams if DEFAULT in (toolsets or (DEFAULT,)) else None
+    return Calls(collected, app.services, app.calls.gate.for_catalog(collected), proxies)
+
+
+def open_calls_with(app: App, tool: str) -> Calls:
+    """Give the way of a call to one tool, whatever toolset has it: the default one where it does."""
+    if tool in app.calls.catalog:
+        return app.calls
+    others = find_toolsets_with(tool)
+    return open_calls(app, others[:1]) if others else app.calls
+
+
+def describe_setup(prepared: Prepared) -> dict[str, Any]:
+    """Give what was done to make a workspace ready as the tools' results show it, for commands that are no tools."""
+    shown: dict[str, Any] = msgspec.to_builtins(show_setup(prepared))
+    return shown
+
+
+def describe_removal(removal: Removal) -> dict[str, Any]:
+    """Give a removal as the tools' results show it."""
+    shown: dict[str, Any] = msgspec.to_builtins(show_removal(removal))
+    return shown
 
 
 def start_in_background(module: str, places: Places) -> None:
@@ -126,9 +262,3 @@ def start_in_background(module: str, places: Places) -> None:
         )
         # Somebody has to take its exit code where this process stays.
         threading.Thread(target=child.wait, name="sweeper", daemon=True).start()
-
-
-def _open_gate(places: Places, database: Database, services: Services) -> CallGate:
-    attendance = Attendance(places.locks)
-    gate = Gate(Approvals(database), attendance, Signer(places.data / "approval.key"))
-    return CallGate(gate, PolicyBook(), Audit(database), services, CATALOG)

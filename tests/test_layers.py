@@ -26,7 +26,14 @@ ROOMS["serve"] = WORDS | {"app", "tools.spec", "tools.call", "tools.services"}
 ROOMS["serve"] |= {"policy.gate", "policy.question", "skills.prompt"}
 ROOMS["exeora_cli"] = WORDS | {"app", "tools.spec", "tools.call", "tools.services", "serve", "workspaces.place"}
 # The tools as a shell has them, what they list, the words of a question, and what a person does with policy.
-ROOMS["exeora_cli"] |= {"tools.shell", "policy.gate", "policy.question", "policy.oversight", "processes.everywhere"}
+ROOMS["exeora_cli"] |= {
+    "tools.shell",
+    "policy.gate",
+    "policy.question",
+    "policy.oversight",
+    "policy.approvals",
+    "processes.everywhere",
+}
 # What answers the hot commands before anything else is loaded: modules that import `os` alone.
 ROOMS["exeora_cli"] |= {"workspaces.inventory_file", "git.links", "git.gitfiles"}
 ONLY = {

@@ -3,14 +3,11 @@
 import time
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from exeora_cli import answer
 from exeora_cli.plain import align, show_text
 from exeora_cli.session import Shown
-
-if TYPE_CHECKING:
-    from exeora_ws.tools.shell.commands import CommandOutput
 
 Facts = Mapping[str, Any]
 _MINUTE, _HOUR, _DAY = 60, 3_600, 86_400
@@ -90,18 +87,16 @@ def show_time(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
-def print_chunk(chunk: "CommandOutput") -> None:
+def print_chunk(chunk: Facts) -> None:
     """Print output as it comes."""
-    if chunk.skipped:
-        answer.narrate([f"{chunk.skipped} bytes before this are no longer kept"])
-    answer.print_bytes(chunk.chunk.encode())
+    if chunk["skipped"]:
+        answer.narrate([f"{chunk['skipped']} bytes before this are no longer kept"])
+    answer.print_bytes(chunk["chunk"].encode())
 
 
-def print_chunk_document(chunk: "CommandOutput") -> None:
+def print_chunk_document(chunk: Facts) -> None:
     """Print output as it comes, a document for each piece."""
-    import msgspec
-
-    answer.print_document(msgspec.to_builtins(chunk))
+    answer.print_document(chunk)
 
 
 def tell_state(result: Facts) -> list[str]:

@@ -17,7 +17,7 @@ from exeora_cli import answer, selectors
 if TYPE_CHECKING:
     from exeora_ws.app import App
     from exeora_ws.cancellation import Cancellation
-    from exeora_ws.tools.call import AnyTool, Caller, Outcome, Scope
+    from exeora_ws.tools.call import AnyTool, Caller, Calls, Outcome, Scope
     from exeora_ws.workspaces.place import Place, Project
 
     from exeora_cli.progress import Display
@@ -60,6 +60,25 @@ class Session:
         self.options = Options()
         self.name = f"cli-{secrets.token_hex(8)}"
         """Each command is a conversation of its own: what it wrote first is what `revert` goes back to."""
+        self.toolsets: tuple[str, ...] = ()
+        """The toolsets that were asked for; none is the default one."""
+
+    @cached_property
+    def calls(self) -> "Calls":
+        """The way of a call, with the tools of the toolsets asked for.
+
+        Raises:
+            InvalidArguments: one does not exist, or two do not go together.
+        """
+        from exeora_ws.app import open_calls
+
+        return open_calls(self.app, self.toolsets) if self.toolsets else self.app.calls
+
+    def find_calls(self, tool: str) -> "Calls":
+        """Give the way of a call to a tool: of the toolsets asked for, else of whichever toolset has it."""
+        from exeora_ws.app import open_calls_with
+
+        return self.calls if self.toolsets else open_calls_with(self.app, tool)
 
     @cached_property
     def app(self) -> "App":
@@ -139,7 +158,7 @@ class Session:
 
     def resolve(self, project: "Project", selector: str) -> str:
         """Give the slug that a selector of the command line names; see `selectors.resolve_selector`."""
-        return selectors.resolve_selector(self.app, project, selector, self.folder)
+        return selectors.resolve_selector(self.app, project, selector, lambda: self.folder)
 
     def require_selected(self, project: "Project", workspace: str) -> None:
         """See that a place, which something else has settled, is the one that the command line names, if it names one.
@@ -193,7 +212,7 @@ class Session:
         Raises:
             UnknownTool: there is none of that name.
         """
-        tool = self.app.calls.catalog.get(name)
+        tool = self.find_calls(name).catalog.get(name)
         if tool is None:
             raise UnknownTool(f"there is no tool {name!r}", hint="exeora tools names those there are")
         return tool
@@ -240,17 +259,19 @@ class Session:
         """
         from exeora_ws.tools.call import RawCall
 
-        calls, name = (self.app.calls, tool) if isinstance(tool, str) else (self.app.calls.having(tool), tool.name)
+        calls, name = (
+            (self.find_calls(tool), tool) if isinstance(tool, str) else (self.app.calls.having(tool), tool.name)
+        )
         outcome = calls.make(RawCall(name, arguments), caller)
         if outcome.error is not None:
             raise outcome.error
         return outcome
 
     @contextmanager
-    def interruptible(self) -> Iterator["Cancellation"]:
-        """Have a signal take back what runs in the block.
+    def interruptible(self, what: str = "the call") -> Iterator["Cancellation"]:
+        """Have a signal take back what runs in the block, which is told as `what`.
 
-        A call that was done before it noticed is done, and its answer is given.
+        What was done before it noticed is done, and its answer is given.
 
         Raises:
             Exit: interrupted, with the signal's code.
@@ -266,7 +287,7 @@ class Session:
             except (ExeoraError, KeyboardInterrupt):
                 if interruption.signal is None:
                     raise
-                answer.print_error(Cancelled("interrupted: the call was cancelled"), json=self.options.json)
+                answer.print_error(Cancelled(f"interrupted: {what} was cancelled"), json=self.options.json)
                 raise typer.Exit(answer.SIGNALLED + interruption.signal) from None
 
     def introduce(self, project: "Project | None", cancellation: "Cancellation", display: "Display") -> "Caller":

@@ -7,12 +7,23 @@ from pathlib import Path
 
 from exeora_ws.cancellation import Cancellation
 from exeora_ws.errors import ToolFailed
-from exeora_ws.git import admin, gitfiles, refnames, remotes, snapshots
+from exeora_ws.git import admin, folding, gitfiles, merged, refnames, remotes, snapshots
 from exeora_ws.git.command import Git, decode
 from exeora_ws.git.links import read_checkout
 from exeora_ws.git.listing import RawHead, find_holder, list_worktrees, read_head_file
 from exeora_ws.git.messages import describe_failure, translated_os_errors
-from exeora_ws.git.port import Addition, BranchDeletion, Checkout, Head, RemoteBranch, Snapshot, Status, Worktree
+from exeora_ws.git.port import (
+    Addition,
+    BranchDeletion,
+    Checkout,
+    Difference,
+    Folded,
+    Head,
+    RemoteBranch,
+    Snapshot,
+    Status,
+    Worktree,
+)
 
 SAFE_REFS = ("refs/heads/", "refs/remotes/", "refs/tags/")
 """What keeps a commit from being lost, and is not moved by an ordinary command."""
@@ -322,6 +333,89 @@ class Engine(ABC):
             raise ToolFailed("this is a bare Git folder, without files", reason="bare")
         with translated_os_errors("clearing the source"):
             snapshots.discard(self.require_git(), self._place.top, snapshot)
+
+    def read_commit_time(self, commit: str) -> int:
+        """Ask when a commit was made."""
+        return int(self.require_git().read("show", "--no-patch", "--format=%ct", require_commit_id(commit)).text)
+
+    def find_merge_evidence(self, head: str, target: str) -> str | None:
+        """Say how everything in `head` is in `target` already."""
+        require_commit_id(head)
+        require_commit_id(target)
+        if head == target:
+            return "same_commit"
+        return "ancestor" if self.is_ancestor(head, target) else merged.find_evidence(self.require_git(), head, target)
+
+    def load_difference(self, against: str, *, stat: bool) -> Difference:
+        """Give what this checkout has since it parted from a commit."""
+        return folding.load_difference(self.require_git(), require_commit_id(against), stat=stat)
+
+    def squash(self, head: str, onto: str, message: str) -> Folded:
+        """Make one commit of everything."""
+        return folding.squash(self.require_git(), require_commit_id(head), require_commit_id(onto), message)
+
+    def rebase(self, head: str, onto: str) -> Folded:
+        """Make the commits again."""
+        require_commit_id(head)
+        require_commit_id(onto)
+        from exeora_ws.git import rebasing  # noqa: PLC0415  loads libgit2
+
+        return rebasing.rebase(self.require_git(), self._place, head, onto)
+
+    def list_subjects(self, base: str, head: str) -> Sequence[str]:
+        """List first lines."""
+        span = f"{require_commit_id(base)}..{require_commit_id(head)}"
+        return decode(self.require_git().read("log", "--reverse", "--format=%s", span, "--").out).splitlines()
+
+    def advance(self, branch: str, old: str, new: str) -> None:
+        """Move a branch that no checkout has."""
+        self.refuse_held(branch)
+        ref, said = refnames.BRANCHES + branch, "exeora merge: Fast-forward"
+        ids = (require_commit_id(new), require_commit_id(old))
+        output = self.require_git().change("update-ref", "--no-deref", "-m", said, ref, *ids, ok=(0, 128))
+        if output.code != 0:
+            raise ToolFailed(f"branch {branch!r} has moved since it was looked at", reason="branch_moved")
+
+    def fast_forward(self, commit: str) -> None:
+        """Bring this checkout forward."""
+        self._move_checkout("merge", "--ff-only", "--quiet", require_commit_id(commit))
+
+    def switch_to(self, commit: str) -> None:
+        """Put this checkout on another commit."""
+        self._move_checkout("reset", "--keep", "--quiet", require_commit_id(commit))
+
+    def _move_checkout(self, *arguments: str) -> None:
+        output = self.require_git().change(*arguments, ok=(0, 1, 128))
+        if output.code != 0:
+            said = decode(output.err)
+            failure = describe_failure(output.code, said)
+            if "would be overwritten" in said or "not uptodate" in said:
+                raise ToolFailed("local changes are in the way", reason="would_overwrite")
+            raise failure
+
+    def list_remains(self) -> Sequence[str]:
+        """List folders that name no worktree."""
+        return admin.list_remains(self.common_dir)
+
+    def discard_entry(self, name: str) -> None:
+        """Delete such a folder."""
+        if name in admin.list_remains(self.common_dir):
+            with translated_os_errors("deleting what was left of a worktree's record"):
+                admin.discard(self.common_dir, name)
+
+    def list_stale_locks(self) -> Sequence[str]:
+        """List lock files that nobody can still be using."""
+        return admin.list_stale_locks(self.common_dir)
+
+    def is_wrongly_bare(self) -> bool:
+        """Whether `core.bare` is set although there is a main worktree."""
+        said = gitfiles.parse_config(gitfiles.read_text(f"{self.common_dir}/config") or "").get("core.bare", "false")
+        apart = self.common_dir.name == ".git" and (self.common_dir / "index").is_file()
+        return said.lower() in ("true", "yes", "on", "1") and apart
+
+    def clear_bare(self) -> None:
+        """Set `core.bare` to false."""
+        self.require_git().change("config", "--file", str(self.common_dir / "config"), "core.bare", "false")
 
     def delete_branch(self, name: str, expected: str, *, force: bool = False) -> BranchDeletion:
         """Delete a local branch as `git branch -d` does, only while it still points at `expected`."""

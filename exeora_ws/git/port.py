@@ -157,6 +157,24 @@ class Snapshot:
     untracked: str | None
 
 
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """What a checkout has that a commit had not: committed, staged and unstaged together, untracked files by name."""
+
+    since: str
+    """The commit it is measured from: where both lines of history parted."""
+    text: bytes
+    untracked: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Folded:
+    """Commits made in memory; `conflicts` names files instead when that cannot be done."""
+
+    commit: str | None
+    conflicts: tuple[str, ...] = ()
+
+
 class Repository(Protocol):
     """One repository, opened at one checkout (or at its bare Git folder).
 
@@ -370,4 +388,71 @@ class Repository(Protocol):
 
     def discard_changes(self, snapshot: Snapshot) -> None:
         """Take the snapshot's changes out of this checkout: `git reset --hard`, and its untracked files deleted."""
+        ...
+
+    def read_commit_time(self, commit: str) -> int:
+        """When a commit was made, in seconds since 1970."""
+        ...
+
+    def find_merge_evidence(self, head: str, target: str) -> str | None:
+        """Say how everything in `head` is in `target` already; None when it is not, or that cannot be told.
+
+        One of `same_commit`, `ancestor`, `no_difference` (the three-dot diff is empty), `same_tree`, `adds_nothing` (a
+        merge would change no file), `squashed` (one commit of the target has the patch of the whole branch). Asks
+        nobody and fetches nothing.
+        """
+        ...
+
+    def load_difference(self, against: str, *, stat: bool) -> Difference:
+        """What this checkout has since it parted from a commit, as a patch or, with `stat`, as a summary."""
+        ...
+
+    def squash(self, head: str, onto: str, message: str) -> Folded:
+        """Make one commit on top of `onto` with everything of `head`, touching no checkout and no reference."""
+        ...
+
+    def rebase(self, head: str, onto: str) -> Folded:
+        """Make the commits of `head` again on top of `onto`, touching no checkout and no reference.
+
+        Raises `ToolFailed` with reason `has_merges` when one of them is a merge, `unsupported` without libgit2.
+        """
+        ...
+
+    def list_subjects(self, base: str, head: str) -> Sequence[str]:
+        """First lines of the commits that `head` has and `base` lacks, oldest first."""
+        ...
+
+    def advance(self, branch: str, old: str, new: str) -> None:
+        """Move a branch that no checkout has from `old` to `new`; raises `ToolFailed` `branch_moved` otherwise."""
+        ...
+
+    def fast_forward(self, commit: str) -> None:
+        """Bring this checkout and its branch forward to a commit, as `git merge --ff-only` does.
+
+        Raises `ToolFailed` with reason `would_overwrite` when local changes are in the way; nothing changed then.
+        """
+        ...
+
+    def switch_to(self, commit: str) -> None:
+        """Put this checkout and its branch on another commit, keeping local changes, as `git reset --keep` does."""
+        ...
+
+    def list_remains(self) -> Sequence[str]:
+        """Names of folders under `worktrees/` that name no worktree, are not locked and not of the last hour."""
+        ...
+
+    def discard_entry(self, name: str) -> None:
+        """Delete such a folder; one that names a worktree by now is left alone."""
+        ...
+
+    def list_stale_locks(self) -> Sequence[str]:
+        """Lock files of Git that are older than ten minutes, relative to the shared folder."""
+        ...
+
+    def is_wrongly_bare(self) -> bool:
+        """Whether the shared settings say `core.bare` although there is a main worktree with an index."""
+        ...
+
+    def clear_bare(self) -> None:
+        """Set `core.bare` to false in the shared settings."""
         ...

@@ -23,6 +23,7 @@ class PipedChild:
     def __init__(self, child: Child) -> None:
         self._child = child
         self._tail = b""
+        self._stderr_lines = 0
         self._exit = child.open_exit_descriptor()
         self._reader = threading.Thread(target=self._keep_stderr, name="stderr", daemon=True)
         self._reader.start()
@@ -51,6 +52,10 @@ class PipedChild:
         if self.poll() is not None:
             self._reader.join(timeout=0.1)
         return self._tail
+
+    def count_stderr_lines(self) -> int:
+        """Count the lines of its error output so far, those that are no longer in the tail too."""
+        return self._stderr_lines
 
     def poll(self) -> int | None:
         """Give the exit code, -N after signal N, None while it runs."""
@@ -99,6 +104,7 @@ class PipedChild:
     def _keep_stderr(self) -> None:
         stream = self._child.stderr
         while stream is not None and (block := _read_some(stream)):
+            self._stderr_lines += block.count(b"\n")
             self._tail = (self._tail + block)[-STDERR_TAIL_BYTES:]
 
 

@@ -18,6 +18,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from types import FrameType
 
+from exeora_ws.errors import ExeoraError
 from exeora_ws.processes.command import Command, Owner
 from exeora_ws.processes.ending import GRACE_SECONDS, end_tree
 from exeora_ws.processes.process import Leftover
@@ -58,6 +59,8 @@ def run_at_terminal(
     Raises:
         ExeoraError: as `spawn`.
     """
+    if records is not None:
+        records.announce()
     inbox = _Inbox()
     with inbox.receiving(), _terminal_restored() as restore:
         child = spawn(
@@ -79,11 +82,18 @@ def run_at_terminal(
             code, timed_out = _wait(child, inbox, timeout)
         finally:
             leftovers = _end_rest(child)
-            if records is not None:
-                records.mark_done(process_id)
+            _close_record(records, process_id)
         if code < 0:
             restore()
     return Ended(code if code >= 0 else _SIGNAL_BASE - code, leftovers, timed_out)
+
+
+def _close_record(records: Records | None, process_id: str) -> None:
+    if records is not None:
+        records.mark_done(process_id)
+        # A row that stays counts for nothing: the answer is worth more than the tidiness.
+        with suppress(ExeoraError):
+            records.close()
 
 
 class _Inbox:

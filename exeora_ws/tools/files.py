@@ -19,6 +19,7 @@ from exeora_ws.files.replacing import Replacement
 from exeora_ws.files.ripgrep import Patience, Ripgrep, find_ripgrep
 from exeora_ws.files.searching import Query, search
 from exeora_ws.files.spot import Spot
+from exeora_ws.git.excludes import find_excludes_file
 from exeora_ws.tools.file_reasons import EDITS, NOT_A_FILE, PATHS, SEARCHES, WRITES
 from exeora_ws.tools.file_shapes import (
     AppliedPatch,
@@ -56,7 +57,7 @@ def make_keeping(call: Call[Any, Services]) -> Keeping:
 
 def make_ripgrep(services: Services) -> Ripgrep:
     """Give the ripgrep to search with."""
-    return Ripgrep(find_ripgrep(os.environ), services.spawn, os.environ)
+    return Ripgrep(find_ripgrep(os.environ), services.spawn, os.environ, find_excludes_file)
 
 
 def _read_file(call: Call[ReadArguments, Services]) -> ReadText:
@@ -101,7 +102,12 @@ def _list_files(call: Call[ListArguments, Services]) -> ListedFiles:
         ListedEntry(path=entry.path, type=entry.type, size=UNSET if entry.size is None else entry.size)
         for entry in listing.entries
     ]
-    return ListedFiles(path=listing.path, entries=entries, truncated=listing.truncated)
+    return ListedFiles(
+        path=listing.path,
+        entries=entries,
+        truncated=listing.truncated,
+        skipped_unreadable=listing.unreadable or UNSET,
+    )
 
 
 def _grep(call: Call[GrepArguments, Services]) -> FoundLines:
@@ -315,7 +321,8 @@ APPLY_PATCH = Tool(
         "too_many_operations": "more than 20",
         "patch_too_large": "more than 1,000,000 bytes of text",
         "unsupported": "a file cannot go where the same patch takes another away: use two patches",
-        "undo_incomplete": "it failed and was taken back, but for `data.left`, which somebody else wrote meanwhile",
+        "undo_incomplete": "it failed and was taken back, but for `data.left`, which somebody else wrote meanwhile, "
+        "and `data.pending`, which is taken back later",
     },
 )
 

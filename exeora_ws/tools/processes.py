@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Annotated, Any
 
@@ -18,7 +18,7 @@ from exeora_ws.limits import (
     RUN_TIMEOUT_MAX_MS,
     RUN_TIMEOUT_MIN_MS,
 )
-from exeora_ws.processes.command import Command, Owner, make_shell_command
+from exeora_ws.processes.command import SHELL, Command, Owner, make_shell_command
 from exeora_ws.processes.environment import make_environment
 from exeora_ws.processes.output import Stream, Tail
 from exeora_ws.processes.process import Finish
@@ -220,10 +220,12 @@ def find_owner(call: Call[Any, Services]) -> Owner:
     return Owner(place.project.id, place.workspace.id, call.session)
 
 
-def make_place_environment(place: Place, *, interactive: bool = False) -> dict[str, str]:
-    """Make the environment of a command in a workspace, from that of this process."""
+def make_place_environment(
+    place: Place, *, interactive: bool = False, user: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """Make the environment of a command in a workspace, from the user's: that of this process unless given."""
     return make_environment(
-        os.environ,
+        os.environ if user is None else user,
         project=place.project.slug,
         workspace=place.workspace.slug,
         path=str(place.root),
@@ -233,14 +235,29 @@ def make_place_environment(place: Place, *, interactive: bool = False) -> dict[s
 
 @contextmanager
 def open_command(
-    call: Call[Any, Services], line: str, cwd: str | UnsetType, *, interactive: bool = False
+    call: Call[Any, Services],
+    line: str,
+    cwd: str | UnsetType = UNSET,
+    *,
+    shell: Sequence[str] = (SHELL, "-c"),
+    user: Mapping[str, str] | None = None,
+    interactive: bool = False,
 ) -> Iterator[Command]:
-    """Give the shell line as a command to start in the block; `interactive` for a person at a terminal."""
+    """Make the command of a shell line in a call's workspace; it has to be started inside the `with` block.
+
+    Args:
+        call: where.
+        line: the shell line.
+        cwd: the folder to start in; the workspace's root unless given.
+        shell: what the line is handed to.
+        user: the user's environment; that of this process unless given.
+        interactive: for a person at a terminal.
+    """
     place = call.require_place()
-    environ = make_place_environment(place, interactive=interactive)
+    environ = make_place_environment(place, user=user, interactive=interactive)
     environ |= call.services.inventory.setup.make_environment(place)
     with open_working_folder(place.root, call.services.home, None if isinstance(cwd, UnsetType) else cwd) as folder:
-        yield make_shell_command(line, cwd=folder.path, environ=environ, folder=folder.descriptor)
+        yield make_shell_command(line, cwd=folder.path, environ=environ, folder=folder.descriptor, shell=shell)
 
 
 def show_newest_line(progress: Progress, clock: Callable[[], float] = time.monotonic) -> OnOutput:
@@ -260,11 +277,16 @@ def show_newest_line(progress: Progress, clock: Callable[[], float] = time.monot
 
 _ACTS = Hints(read_only=False, destructive=True, idempotent=False, open_world=True)
 _UNKNOWN = {"unknown_process": "no such process in this workspace: never started here, or ended over ten minutes ago"}
-_START_REASONS = {
-    "cwd_gone": "the folder to start in is gone",
+START_REASONS = {
+    "cwd_gone": "the folder to start in went as the command was started",
+    "folder_missing": "the workspace's own folder is gone",
     "not_a_folder": "cwd is not a folder",
+    "dangling_link": "cwd is a link that leads to nothing",
     "link_loop": "the links in cwd lead in a circle",
+    "outside_root": "cwd leads out of the workspace",
+    "absolute_path": "cwd is absolute",
     "invalid_path": "cwd holds a NUL or half a character",
+    "name_too_long": "a name in cwd is longer than the system takes",
     "invalid_text": "the command holds a NUL or half a character",
     "not_started": "the system would not start the shell; the message has its words",
     "command_too_long": "longer than the system takes as one argument",
@@ -287,7 +309,7 @@ RUN_COMMAND = Tool(
     routing=Routing.OPTIONAL,
     needs=Needs.CHECKOUT,
     function=_run_command,
-    reasons=_START_REASONS,
+    reasons=START_REASONS,
     command=lambda arguments: arguments.command,
 )
 
@@ -305,7 +327,7 @@ START_COMMAND = Tool(
     routing=Routing.OPTIONAL,
     needs=Needs.CHECKOUT,
     function=_start_command,
-    reasons=_START_REASONS | {"too_many_processes": "as many run in this project as may: `data.processIds`"},
+    reasons=START_REASONS | {"too_many_processes": "as many run in this project as may: `data.processIds`"},
     command=lambda arguments: arguments.command,
 )
 

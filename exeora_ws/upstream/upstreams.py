@@ -8,15 +8,16 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from exeora_ws.cancellation import Cancellation
 from exeora_ws.errors import Forbidden, ToolFailed, UnknownTool
 from exeora_ws.limits import TOOL_NAME_CHARACTERS
 from exeora_ws.names import ProjectId
-from exeora_ws.upstream.calls import UpstreamCall, make_call
+from exeora_ws.upstream.announcements import Announcements, OnChange
+from exeora_ws.upstream.calls import Admit, UpstreamCall, make_call
 from exeora_ws.upstream.catalog import PublishedTool
 from exeora_ws.upstream.config import Configuration, load_configuration
 from exeora_ws.upstream.instance import Phase, Surroundings
@@ -24,16 +25,13 @@ from exeora_ws.upstream.listing import Listing
 from exeora_ws.upstream.merging import AccountTool, merge_catalogs
 from exeora_ws.upstream.messages import Message
 from exeora_ws.upstream.offer import Offer, UpstreamProject
-from exeora_ws.upstream.peer import ConnectionLost, ProtocolError, RemoteError
+from exeora_ws.upstream.peer import ConnectionLost, OnProgress, ProtocolError, RemoteError
 from exeora_ws.upstream.pool import IDLE_SECONDS, Pool
 from exeora_ws.upstream.project_config import PROJECT_FILE, load_project_section, merge_servers
 from exeora_ws.upstream.server import Program, Server
 from exeora_ws.upstream.watch import Watch
 
 log = logging.getLogger("exeora")
-
-OnChange = Callable[[ProjectId], None]
-"""Told that a project's published tools are others now; in a thread of ours, must not wait."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +71,7 @@ class Upstreams:
         self._variables = variables
         self._budget = budget
         self._timing = timing or Timing()
-        self._report_line = report
+        self._announcements = Announcements(self._timing.quiet, report)
         self._pool = Pool(surroundings, self._note_announcement, idle_seconds=self._timing.idle)
         self._watch = Watch()
         self._user = Configuration()
@@ -83,9 +81,6 @@ class Upstreams:
         self._merged: dict[tuple[ProjectId, ...], tuple[dict[ProjectId, tuple[PublishedTool, ...]], list[AccountTool]]]
         self._merged = {}
         """The last answer for each set of projects, with the catalogs it was made from."""
-        self._callbacks: list[OnChange] = []
-        self._changed: dict[ProjectId, float] = {}
-        self._warned: dict[ProjectId, set[str]] = {}
         self._wake = threading.Event()
         self._closed = False
         self._thread: threading.Thread | None = None
@@ -107,6 +102,7 @@ class Upstreams:
         with self._lock:
             offer = self._offers.pop(project_id, None)
         if offer is not None:
+            self._announcements.drop(project_id)
             self._pool.close_directory(offer.project.root)
             self._drop_unused()
 
@@ -155,6 +151,23 @@ class Upstreams:
         finally:
             self._take_running(offer, server)
 
+    def forward(
+        self,
+        project_id: ProjectId,
+        tool: PublishedTool,
+        directory: Path,
+        arguments: Mapping[str, Any],
+        *,
+        cancellation: Cancellation,
+        on_progress: OnProgress,
+        admit: Admit,
+    ) -> Message:
+        """Call a published tool with everything that belongs to the call; see `call`."""
+        return self.call(
+            project_id,
+            UpstreamCall(tool, directory, arguments, cancellation=cancellation, on_progress=on_progress, admit=admit),
+        )
+
     def status(self, project_id: ProjectId) -> list[dict[str, Any]]:
         """Give how each of a project's servers stands; nothing in it is secret."""
         offer = self._find_offer(project_id)
@@ -182,9 +195,7 @@ class Upstreams:
 
     def on_change(self, callback: OnChange) -> Callable[[], None]:
         """Have `callback` told when a project's tools change; gives a function that forgets it."""
-        with self._lock:
-            self._callbacks.append(callback)
-        return lambda: self._forget(callback)
+        return self._announcements.on_change(callback)
 
     def close(self) -> None:
         """End every server, for good."""
@@ -194,10 +205,6 @@ class Upstreams:
         self._pool.close()
         if self._thread is not None:
             self._thread.join(5.0)
-
-    def _forget(self, callback: OnChange) -> None:
-        with self._lock, suppress(ValueError):
-            self._callbacks.remove(callback)
 
     def _find_offer(self, project_id: ProjectId) -> Offer | None:
         self._reload()
@@ -217,7 +224,7 @@ class Upstreams:
             if instance.server == server and _speaks_for(server, instance.directory, offer.project.root):
                 listing = instance.last_listing
                 if listing is not None and offer.take_listing(server, listing):
-                    self._note_change(offer)
+                    self._announcements.note_change(offer.project.id)
 
     def _keep_going(self) -> None:
         """Look after everything, until closed: files, starts and retries, what is idle, who is to be told."""
@@ -226,7 +233,7 @@ class Upstreams:
             try:
                 self._reload()
                 self._ask_due()
-                self._tell_changes()
+                self._announcements.tell_due()
                 self._report_reaped(self._pool.reap())
             except Exception:
                 log.exception("looking after upstream servers failed")
@@ -236,7 +243,8 @@ class Upstreams:
         now = time.monotonic()
         with self._lock:
             dues = [due for offer in self._offers.values() if (due := offer.find_next_due()) is not None]
-            dues += self._changed.values()
+        if (due := self._announcements.find_next_due()) is not None:
+            dues.append(due)
         return max(0.01, min([self._timing.watch, *(due - now for due in dues)]))
 
     def _reload(self) -> None:
@@ -252,8 +260,8 @@ class Upstreams:
             touched = [offer for path, offer in files if user_changed or path in changed]
             for offer in touched:
                 if offer.configure(merge_servers(self._user, load_project_section(offer.project.root))):
-                    self._note_change(offer)
-                self._report_warnings(offer)
+                    self._announcements.note_change(offer.project.id)
+                self._announcements.report_new(offer.project.id, offer.warnings)
             if touched:
                 # Some take seconds to end, and whoever asks for tools waits for us here.
                 threading.Thread(target=self._drop_unused, name="upstream-drop", daemon=True).start()
@@ -291,13 +299,13 @@ class Upstreams:
             self._take_failure(offer, server, bug)
         else:
             if offer.take_answer(server, listing):
-                self._note_change(offer)
-            self._report_warnings(offer)
+                self._announcements.note_change(offer.project.id)
+            self._announcements.report_new(offer.project.id, offer.warnings)
         self._wake.set()
 
     def _take_failure(self, offer: Offer, server: Server, failure: ToolFailed) -> None:
         if offer.take_failure(server, failure) and not self._closed:
-            self._report(_describe_failure(failure))
+            self._announcements.report(_describe_failure(failure))
         self._wake.set()
 
     def _list(self, server: Server, root: Path) -> Listing:
@@ -315,53 +323,14 @@ class Upstreams:
                 offer.note_announcement(server, self._timing.quiet)
         self._wake.set()
 
-    def _note_change(self, offer: Offer) -> None:
-        with self._lock:
-            self._changed.setdefault(offer.project.id, time.monotonic() + self._timing.quiet)
-        self._wake.set()
-
-    def _tell_changes(self) -> None:
-        now = time.monotonic()
-        with self._lock:
-            due = [project_id for project_id, at in self._changed.items() if at <= now]
-            for project_id in due:
-                del self._changed[project_id]
-            callbacks = list(self._callbacks)
-        for project_id in due:
-            for callback in callbacks:
-                _tell(callback, project_id)
-
-    def _report_warnings(self, offer: Offer) -> None:
-        """Report what was not reported before; what went away and comes back is reported again."""
-        now = set(offer.warnings)
-        with self._lock:
-            before = self._warned.get(offer.project.id, set())
-            self._warned[offer.project.id] = now
-            others = set().union(*(w for p, w in self._warned.items() if p != offer.project.id))
-        for warning in offer.warnings:
-            if warning not in before and warning not in others:
-                self._report(warning)
-
     def _report_reaped(self, names: Iterable[str]) -> None:
         for name in names:
             log.info("upstream server %r was not needed and has been ended", name)
-
-    def _report(self, line: str) -> None:
-        log.warning("%s", line)
-        if self._report_line is not None:
-            self._report_line(line)
 
 
 def _speaks_for(server: Server, directory: Path, root: Path) -> bool:
     """Whether what an instance says of its tools is what the project publishes: the root's one, or a remote one."""
     return not isinstance(server.reach, Program) or directory == root
-
-
-def _tell(callback: OnChange, project_id: ProjectId) -> None:
-    try:
-        callback(project_id)
-    except Exception:
-        log.exception("a listener for upstream changes failed")
 
 
 def _describe_failure(failure: ToolFailed) -> str:

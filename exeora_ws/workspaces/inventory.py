@@ -44,7 +44,7 @@ class Inventory:
         self.managed_root = managed_root
         self.stop_processes = stop_processes
         self.setup = setup
-        self._places = places
+        self.places = places
         self._free_disk = free_disk
 
     def list_projects(self) -> list[Project]:
@@ -123,7 +123,14 @@ class Inventory:
         return tuple(self.stop_processes(place.workspace.id))
 
     def remove(
-        self, place: Place, *, force: bool, delete_branch: bool, cancellation: Cancellation, now: bool = False
+        self,
+        place: Place,
+        *,
+        force: bool,
+        delete_branch: bool,
+        cancellation: Cancellation,
+        now: bool = False,
+        merged_at: str | None = None,
     ) -> remove.Removal:
         """Remove a workspace; see `remove.remove_workspace`. The trash is swept afterwards, in the background."""
         with self.working_on(place.project, cancellation):
@@ -138,10 +145,17 @@ class Inventory:
                 stop=self.stop_processes,
                 tear_down=lambda: self.setup.tear_down(current, cancellation),
                 now=now,
+                merged_at=merged_at,
             )
         if trash.needs_sweep(self.registry, now=time.time()):
             self._free_disk()
         return removal
+
+    def give_up(self, workspace_id: str) -> None:
+        """Have what was left of a removed workspace deleted for good, now, in the background."""
+        with self.registry.database.write() as connection:
+            trash.expire_removal(connection, workspace_id)
+        self._free_disk()
 
     def recover(self) -> int:
         """Settle what a killed process left half done, where nobody is at work; never waits.
@@ -149,7 +163,7 @@ class Inventory:
         The plain-text copy is made again when there is none: a kill after a commit, a new boot.
         """
         settled = recover.recover_idle(self.registry, self.lock_of)
-        if not inventory_file.is_current(str(self._places.inventory)):
+        if not inventory_file.is_current(str(self.places.inventory)):
             self.registry.publish()
         return settled
 
@@ -168,7 +182,7 @@ class Inventory:
 
     def lock_of(self, common_dir: Path) -> Path:
         """Give the lock file of a repository, by its shared Git folder."""
-        return name_lock(self._places, common_dir)
+        return name_lock(self.places, common_dir)
 
 
 def name_lock(places: Places, common_dir: Path) -> Path:

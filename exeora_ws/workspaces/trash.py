@@ -25,6 +25,7 @@ from exeora_ws.workspaces.place import Workspace
 from exeora_ws.workspaces.ports import release_ports
 from exeora_ws.workspaces.registry import Base, Registry, decode_facts
 
+_NAME_MOST = 40
 _UNMEASURED_MOST = 5
 _UNMEASURED_SECONDS = 3600
 LockOf = Callable[[Path], Path]
@@ -50,6 +51,8 @@ class RemovalFacts(msgspec.Struct, frozen=True, kw_only=True):
     base_ref: str | None = None
     base_commit: str | None = None
     branch_settings: tuple[tuple[str, str], ...] = ()
+    force_branch: bool = False
+    """The branch is known to be merged in a way that `git branch -d` does not see."""
     now: bool = False
     """It shall not come back: its disk is freed at once."""
 
@@ -110,7 +113,8 @@ def make_path(managed_root: Path, workspace: Workspace) -> Path:
     root = Path(os.path.realpath(managed_root))
     if workspace.worktree.is_relative_to(root):
         return root / folders.TRASH / name
-    return workspace.worktree.parent / f".{workspace.worktree.name}.removed-{name}"
+    # Cut, so that a long name does not become one that no file system takes.
+    return workspace.worktree.parent / f".{workspace.worktree.name[:_NAME_MOST]}.removed-{name}"
 
 
 def list_removed(registry: Registry, project_id: ProjectId | None) -> list[Removed]:

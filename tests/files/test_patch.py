@@ -232,6 +232,26 @@ def test_a_failure_in_the_middle_takes_all_back(apply, top: Path, patches: Path,
     assert os.listdir(patches) == []
 
 
+def test_extended_attributes_of_a_file_already_deleted_come_back(apply, top: Path, monkeypatch):
+    for name in ("a", "b"):
+        (top / name).write_text("x")
+    try:
+        os.setxattr(top / "a", "user.origin", b"mail\0\xff")
+    except OSError:
+        pytest.skip("no extended attributes here")
+    real = patching._remove
+
+    def remove(root, step):
+        if step.before.shown == "b":
+            raise ToolFailed("no more", reason="disk_full")
+        real(root, step)
+
+    monkeypatch.setattr(patching, "_remove", remove)
+    with pytest.raises(ToolFailed):
+        apply(delete("a"), delete("b"))
+    assert os.getxattr(top / "a", "user.origin") == b"mail\0\xff"
+
+
 KILLABLE = ("link", "rename", "replace", "unlink", "mkdir", "fsync", "rmdir")
 
 

@@ -19,7 +19,7 @@ def pid(upstreams, project, server: str) -> str:
 
 def test_an_announced_change_is_told_once(world: World):
     upstreams, project = world.serve({"s": program("changes")}, timing=Timing(watch=5, quiet=0.2))
-    until(lambda: not upstreams._changed)
+    until(lambda: not upstreams._announcements._due)
     told: list[str] = []
     upstreams.on_change(told.append)
     call(upstreams, project, "mcp__s__change")
@@ -31,7 +31,7 @@ def test_an_announced_change_is_told_once(world: World):
 
 def test_a_forgotten_listener_is_told_nothing_and_a_failing_one_harms_nobody(world: World):
     upstreams, project = world.serve({"s": program("changes")})
-    until(lambda: not upstreams._changed)
+    until(lambda: not upstreams._announcements._due)
     told: list[str] = []
     forget = upstreams.on_change(lambda _: told.append("forgotten"))
     upstreams.on_change(lambda _: 1 / 0)

@@ -18,6 +18,8 @@ from support.upstream_world import Project, World, call, until
 PACKAGES = ("server-everything", "server-filesystem", "server-memory")
 NPM = shutil.which("npm")
 INSTALLED = os.environ.get("EXEORA_TEST_NPM")
+OUTSIDE = dict(os.environ)
+"""The environment before a test is sealed off: how npm reaches its registry is the machine's business."""
 
 
 @pytest.fixture(scope="session")
@@ -26,19 +28,20 @@ def modules(tmp_path_factory: pytest.TempPathFactory) -> Path:
         pytest.skip("npm is not installed")
     folder = Path(INSTALLED) if INSTALLED else tmp_path_factory.mktemp("npm")
     if not INSTALLED:
-        names = [f"@modelcontextprotocol/{package}" for package in PACKAGES]
-        done = subprocess.run(
-            [NPM, "install", "--no-audit", "--no-fund", "--prefix", str(folder), *names],
-            capture_output=True,
-            text=True,
-            check=False,
-            cwd=folder,
-            env={"PATH": os.environ["PATH"], "HOME": str(folder)},
-            timeout=300,
-        )
-        if done.returncode:
-            pytest.skip(f"npm cannot install the servers here: {done.stderr[-300:]}")
+        install(folder)
     return folder / "node_modules" / "@modelcontextprotocol"
+
+
+def install(folder: Path) -> None:
+    names = [f"@modelcontextprotocol/{package}" for package in PACKAGES]
+    command = [NPM, "install", "--no-audit", "--no-fund", "--fetch-retries=1", "--prefix", str(folder), *names]
+    environ = {**OUTSIDE, "npm_config_cache": str(folder / "cache")}
+    try:
+        subprocess.run(command, capture_output=True, text=True, check=True, cwd=folder, env=environ, timeout=120)
+    except subprocess.TimeoutExpired:
+        pytest.skip("npm did not reach its registry in 120 s")
+    except subprocess.CalledProcessError as error:
+        pytest.skip(f"npm cannot install the servers here: {error.stderr[-300:]}")
 
 
 class Direct:

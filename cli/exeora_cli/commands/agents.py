@@ -14,6 +14,16 @@ from exeora_cli.stdin import parse_object, read_file
 
 group = Group("Agents")
 
+Toolsets = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--toolset",
+        metavar="NAME",
+        help="Offer this toolset instead of the default one: exeora, workspaces, agentexec, engine or sandbox. "
+        "May be given several times.",
+    ),
+]
+
 
 @group.command(
     "mcp",
@@ -21,6 +31,7 @@ group = Group("Agents")
     exeora mcp
     exeora --project api mcp
     exeora mcp --account
+    exeora mcp --toolset agentexec --toolset workspaces
     """,
     "None: stdout belongs to the protocol.",
 )
@@ -29,6 +40,7 @@ def mcp(
     account: Annotated[
         bool, typer.Option("--account", help="Serve every project; each call then names its project.")
     ] = False,
+    toolset: Toolsets = None,
 ) -> None:
     """Serve MCP over stdio, for a client that starts this command.
 
@@ -39,10 +51,12 @@ def mcp(
     session.refuse_workspace("mcp")
     if account and session.options.project is not None:
         raise InvalidArguments("--account serves every project: leave --project out", reason="conflicting_fields")
+    session.toolsets = tuple(toolset or ())
+    calls = session.calls
     project = None if account else session.require_project()
     from exeora_ws.serve.stdio import serve_stdio
 
-    serve_stdio(session.app, session.bind(project))
+    serve_stdio(session.app, session.bind(project), calls=calls)
 
 
 @group.command(
@@ -51,6 +65,7 @@ def mcp(
     exeora tools
     exeora tools --json
     exeora tools --schema create_workspace
+    exeora tools --toolset engine
     """,
     (
         "`tools[{name, title, description, annotations, inputSchema, outputSchema}]`; with `--schema` one of "
@@ -63,14 +78,16 @@ def tools(
         str | None,
         typer.Option("--schema", metavar="TOOL", help="Print one tool's schemas.", autocompletion=complete_tool),
     ] = None,
+    toolset: Toolsets = None,
 ) -> None:
     """List the tools that MCP and `exeora call` offer."""
     session = session_of(ctx)
+    session.toolsets = tuple(toolset or ())
     session.refuse_workspace("tools")
     if schema is not None:
         _print_json(session, _describe(session.require_tool(schema)))
         return
-    listed = [_describe(tool) for tool in session.app.calls.catalog.values()]
+    listed = [_describe(tool) for tool in session.calls.catalog.values()]
     session.show({"tools": listed}, render.show_tools)
 
 
@@ -82,6 +99,8 @@ def tools(
     exeora -w feature-login call remove_workspace '{"deleteBranch": true}'
     exeora call create_workspace @arguments.json
     echo '{"branch": "x"}' | exeora call create_workspace -
+    exeora call project_exec '{"command": "make test"}'
+    exeora call --toolset engine read_file '{"path": "README.md"}'
     """,
     (
         "The tool's structured result, with `schema` in front. Without `--json` the same, set for reading and "
@@ -94,13 +113,17 @@ def call(
     arguments: Annotated[
         str, typer.Argument(metavar="JSON", help="Its arguments: an object, @FILE, or - for stdin.", show_default=False)
     ] = "{}",
+    toolset: Toolsets = None,
 ) -> None:
     """Call a tool as an MCP client would, and print its structured result.
+
+    Any tool of any toolset: where several have one of that name it is the default toolset's, unless --toolset says.
 
     The workspace is the one in the arguments, else -w, else the one around the current directory. A tool that
     requires one (remove_workspace) takes only the first two.
     """
     session = session_of(ctx)
+    session.toolsets = tuple(toolset or ())
     known = session.require_tool(tool)
     given = parse_object(_read_arguments(session, arguments))
     from exeora_ws.tools.spec import Needs

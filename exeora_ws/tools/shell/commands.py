@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Annotated, Any
 
+import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from exeora_ws.errors import ToolFailed
@@ -152,11 +153,12 @@ def start_in_host(*, direct: bool) -> AnyTool:
     return replace(START_COMMAND, function=start_command)
 
 
-def read_from_host(show: Callable[[CommandOutput], None] | None = None, *, follow: bool = False) -> AnyTool:
+def read_from_host(show: Callable[[dict[str, Any]], None] | None = None, *, follow: bool = False) -> AnyTool:
     """Give get_command_output for what the host keeps.
 
     Args:
-        show: is handed every chunk, up to the end of what is there; without it one chunk is the result.
+        show: is handed every chunk, as results show it, up to the end of what is there; without it one chunk is the
+            result.
         follow: go on until the command has ended and all was read.
     """
 
@@ -171,7 +173,7 @@ def read_from_host(show: Callable[[CommandOutput], None] | None = None, *, follo
             cursor = output.chunk.next_cursor
             shown = _show_output(asked.process_id, output)
             if shown.chunk or shown.skipped:
-                show(shown)
+                show(msgspec.to_builtins(shown))
             elif not (follow and output.running):
                 return shown
 

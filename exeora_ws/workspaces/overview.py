@@ -1,0 +1,135 @@
+"""What state every workspace is in: asked of all at once, given as the answers come."""
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
+
+from exeora_ws.errors import ExeoraError
+from exeora_ws.git.opening import open_repository
+from exeora_ws.git.port import Repository, Status, Worktree
+from exeora_ws.workspaces import resolve
+from exeora_ws.workspaces.place import Project, Workspace
+from exeora_ws.workspaces.registry import Registry
+
+CountProcesses = Callable[[], Mapping[str, int]]
+"""Counts the live processes of each workspace, by its id."""
+_MOST_THREADS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Distance:
+    """Commits only here, and only in what it is measured against."""
+
+    against: str
+    ahead: int
+    behind: int
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """A workspace and its state. What cannot be told is None, and `problem` says why."""
+
+    workspace: Workspace
+    fault: str | None
+    """Why its folder cannot be used (`missing`, `broken_link`, …)."""
+    locked: str | None
+    processes: int
+    changes: Status | None = None
+    operation: str | None = None
+    head: str | None = None
+    committed_at: int | None = None
+    base: Distance | None = None
+    upstream: Distance | None = None
+    problem: str | None = None
+
+
+def look_at_all(registry: Registry, project: Project, count_processes: CountProcesses) -> Iterator[Overview]:
+    """Look at every workspace of a project in several threads; gives each as soon as it is known.
+
+    Raises:
+        ToolFailed: the repository itself cannot be read.
+    """
+    workspaces = [resolve.refresh_branch(project, w) for w in registry.list_workspaces(project.id)]
+    worktrees: dict[str, Worktree] = {}
+    if project.common_dir is not None:
+        worktrees = {str(w.path): w for w in open_repository(project.common_dir).list_worktrees()}
+    counts = count_processes()
+    trunk = next((w.branch for w in workspaces if w.main), None)
+    with ThreadPoolExecutor(min(_MOST_THREADS, (os.cpu_count() or 1) * 2), "look") as threads:
+        waiting = [
+            threads.submit(_look, registry, project, w, worktrees.get(str(w.worktree)), (trunk, counts.get(w.id, 0)))
+            for w in workspaces
+        ]
+        try:
+            for done in as_completed(waiting):
+                yield done.result()
+        finally:
+            for future in waiting:
+                future.cancel()
+
+
+def _look(
+    registry: Registry,
+    project: Project,
+    workspace: Workspace,
+    worktree: Worktree | None,
+    more: tuple[str | None, int],
+) -> Overview:
+    trunk, processes = more
+    fault = resolve.find_fault(project, workspace)
+    locked = worktree.locked if worktree is not None else None
+    seen = Overview(workspace, fault, locked, processes)
+    if fault is not None or project.common_dir is None:
+        return seen
+    try:
+        repository = open_repository(workspace.worktree)
+        head = repository.head().commit
+        return Overview(
+            workspace,
+            fault,
+            locked,
+            processes,
+            changes=repository.status(),
+            operation=worktree.operation if worktree is not None else None,
+            head=head,
+            committed_at=repository.read_commit_time(head) if head is not None else None,
+            base=_measure_base(registry, repository, workspace, head, trunk),
+            upstream=_measure_upstream(repository, workspace, head),
+        )
+    except ExeoraError as error:
+        return Overview(workspace, fault, locked, processes, problem=error.message)
+
+
+def find_base_ref(registry: Registry, workspace: Workspace, trunk: str | None) -> str | None:
+    """Give what a workspace is measured against: what it was made from, else the branch that main is on."""
+    base = registry.find_base(workspace.id)
+    if base is not None and base.ref not in ("HEAD", workspace.branch):
+        return base.ref
+    return trunk if trunk != workspace.branch else None
+
+
+def _measure_base(
+    registry: Registry, repository: Repository, workspace: Workspace, head: str | None, trunk: str | None
+) -> Distance | None:
+    if workspace.main or head is None:
+        return None
+    ref = find_base_ref(registry, workspace, trunk)
+    commit = repository.find_commit(ref) if ref is not None else None
+    if ref is None or commit is None:
+        base = registry.find_base(workspace.id)
+        ref, commit = (base.ref, base.commit) if base is not None else (None, None)
+    return _measure(repository, ref, head, commit)
+
+
+def _measure_upstream(repository: Repository, workspace: Workspace, head: str | None) -> Distance | None:
+    if workspace.branch is None or head is None:
+        return None
+    tracked = repository.find_tracked(workspace.branch)
+    return None if tracked is None else _measure(repository, tracked.short, head, tracked.commit)
+
+
+def _measure(repository: Repository, against: str | None, head: str, commit: str | None) -> Distance | None:
+    if against is None or commit is None:
+        return None
+    return Distance(against, *repository.count_ahead_behind(head, commit))
