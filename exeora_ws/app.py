@@ -184,6 +184,7 @@ def open_app(places: Places | None = None) -> App:
     )
     services = Services(
         places=where,
+        database=database,
         home=Path(os.path.expanduser("~")),
         settings=lambda: load_settings(where),
         inventory=inventory,

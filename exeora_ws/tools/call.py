@@ -101,6 +101,10 @@ class Calls:
         tool = self.catalog.get(name)
         return None if tool is None or tool.render_error is None else tool.render_error(error)
 
+    def having(self, tool: AnyTool) -> "Calls":
+        """Give the same way with one tool more, or with another way of doing one that has the same name."""
+        return Calls({**self.catalog, tool.name: tool}, self.services, self.gate)
+
     def offered(self, scope: Scope) -> list[AnyTool]:
         """List the tools that a caller is offered: those of its face that a project in reach does not hide."""
         tools = [tool for tool in self.catalog.values() if scope.account or not tool.account_only]
