@@ -27,6 +27,8 @@ ROOMS["serve"] |= {"policy.gate", "policy.question", "skills.prompt"}
 ROOMS["exeora_cli"] = WORDS | {"app", "tools.spec", "tools.call", "tools.services", "serve", "workspaces.place"}
 # What a running server's person is asked, and how.
 ROOMS["exeora_cli"] |= {"policy.gate", "policy.question", "policy.approvals"}
+# What there is to say of upstream servers without a server of ours.
+ROOMS["exeora_cli"] |= {"upstream.reports"}
 # What answers the hot commands before anything else is loaded: modules that import `os` alone.
 ROOMS["exeora_cli"] |= {"workspaces.inventory_file", "git.links", "git.gitfiles"}
 ONLY = {

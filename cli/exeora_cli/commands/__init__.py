@@ -13,6 +13,7 @@ from exeora_cli.commands import (
     trusting,
     undoing,
     upkeep,
+    upstreams,
     workspaces,
 )
 from exeora_cli.group import Group
@@ -27,6 +28,7 @@ GROUPS: tuple[Group, ...] = (
     agents.group,
     servers.group,
     tokens.group,
+    upstreams.group,
     projects.group,
     settings.group,
     trusting.group,
