@@ -43,6 +43,16 @@ def complete_tool(ctx: typer.Context) -> list[str]:
     return list(session_of(ctx).app.calls.catalog)
 
 
+def complete_process(ctx: typer.Context) -> list[str]:
+    """Give the ids of the commands that run."""
+    from exeora_ws.tools.shell.commands import list_processes
+
+    try:
+        return [seen.id for seen in list_processes(session_of(ctx).app.services)]
+    except ExeoraError:
+        return []
+
+
 def complete_setting(ctx: typer.Context) -> list[str]:
     """Give the settings' names."""
     from exeora_ws.settings import KEYS

@@ -34,8 +34,8 @@ _OUTPUT = (
     "--byte-offset",
     "--max-columns=1",
     "--binary",
-    "--crlf",
 )
+_CARRIAGE_RETURN = re.compile(r"\r|(?<!\\)(?:\\\\)*\\(?:r|x0[dD]|x\{0*[dD]\})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +119,8 @@ def _read_query(query: Query) -> list[str]:
     if b"\0" in raw or len(raw) > _PATTERN_BYTES:
         raise _refuse(f"holds a NUL, or more than {_PATTERN_BYTES} bytes")
     options = ["--fixed-strings"] if query.fixed else []
+    if not _CARRIAGE_RETURN.search(query.pattern):
+        options.append("--crlf")  # `$` stands before `\r\n` as well, unless the pattern speaks of `\r` itself
     options += ["--ignore-case" if query.ignore_case else "--case-sensitive"]
     return [*options, f"--regexp={query.pattern}"]
 

@@ -9,11 +9,13 @@ from exeora_ws.tools.services import Services
 from exeora_ws.tools.spec import Tool
 from exeora_ws.tools.workspaces import WORKSPACE_TOOLS
 from exeora_ws.toolsets.agentexec import FILES_LEVEL, READ_LEVEL, TERMINAL_LEVEL
+from exeora_ws.toolsets.engine.tools import ENGINE_TOOLS
 from exeora_ws.toolsets.sandbox import SANDBOX_TOOLS
 
 AnyTool = Tool[Any, Any, Services]
 
 DEFAULT = "exeora"
+ENGINE = "engine"
 
 TOOLSETS: Mapping[str, tuple[AnyTool, ...]] = {
     DEFAULT: TOOLS,
@@ -21,6 +23,7 @@ TOOLSETS: Mapping[str, tuple[AnyTool, ...]] = {
     "agentexec": TERMINAL_LEVEL,
     "agentexec-files": FILES_LEVEL,
     "agentexec-read": READ_LEVEL,
+    ENGINE: ENGINE_TOOLS,
     "sandbox": SANDBOX_TOOLS,
 }
 

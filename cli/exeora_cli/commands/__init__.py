@@ -3,6 +3,8 @@
 from exeora_cli.commands import (
     agents,
     completions,
+    files,
+    processes,
     projects,
     servers,
     settings,
@@ -25,6 +27,8 @@ GROUPS: tuple[Group, ...] = (
     upkeep.group,
     together.group,
     status.group,
+    files.group,
+    processes.group,
     agents.group,
     servers.group,
     tokens.group,
