@@ -34,6 +34,8 @@ ROOMS["exeora_cli"] |= {
     "policy.approvals",
     "processes.everywhere",
 }
+# What there is to say of upstream servers without a server of ours.
+ROOMS["exeora_cli"] |= {"upstream.reports"}
 # What answers the hot commands before anything else is loaded: modules that import `os` alone.
 ROOMS["exeora_cli"] |= {"workspaces.inventory_file", "git.links", "git.gitfiles"}
 ONLY = {

@@ -15,6 +15,7 @@ from exeora_cli.commands import (
     trusting,
     undoing,
     upkeep,
+    upstreams,
     workspaces,
 )
 from exeora_cli.group import Group
@@ -31,6 +32,7 @@ GROUPS: tuple[Group, ...] = (
     agents.group,
     servers.group,
     tokens.group,
+    upstreams.group,
     projects.group,
     settings.group,
     trusting.group,
