@@ -5,6 +5,7 @@ The only I/O here is reading and writing `config.json`.
 
 import json
 import os
+import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,7 @@ from exeora_ws.limits import TOOL_NAME_CHARACTERS, TRASH_MEGABYTES
 from exeora_ws.storage import make_private_folder, replace_file
 
 APP = "exeora"
+_ROOT_HINT = "exeora config set worktree-root PATH"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +78,24 @@ def find_places(environ: Mapping[str, str] | None = None) -> Places:
     return Places(
         config_file=_absolute(config) if config else platformdirs.user_config_path(APP) / "config.json",
         data=_absolute(data) if data else platformdirs.user_data_path(APP),
-        runtime=platformdirs.user_runtime_path(APP) if not data else _absolute(data) / "run",
+        runtime=_absolute(data) / "run"
+        if data
+        else _find_runtime_folder(env) or platformdirs.user_data_path(APP) / "run",
     )
+
+
+def _find_runtime_folder(environ: Mapping[str, str]) -> Path | None:
+    """Give ours in `XDG_RUNTIME_DIR`, if that is a folder of this user alone.
+
+    Over ssh, in cron and in containers there often is none: no reason to warn, nor to put a socket into `/tmp`.
+    """
+    chosen = environ.get("XDG_RUNTIME_DIR", "")
+    try:
+        found = os.lstat(chosen) if os.path.isabs(chosen) else None
+    except OSError:
+        return None
+    alone = found is not None and found.st_uid == os.geteuid() and not found.st_mode & 0o077
+    return Path(chosen) / APP if alone and found is not None and stat.S_ISDIR(found.st_mode) else None
 
 
 def _absolute(text: str) -> Path:
@@ -106,6 +124,18 @@ KEYS: tuple[Key, ...] = (
         bool,
         "let tools write exeora.toml, which holds a project's policy",
     ),
+    Key(
+        "sandbox.protectedPaths",
+        "sandbox-protected-paths",
+        list,
+        "folders, by commas, that the tools of toolset sandbox do not write under",
+    ),
+    Key(
+        "sandbox.denylist",
+        "sandbox-denylist",
+        list,
+        "commands, by commas, that project_exec of toolset sandbox refuses",
+    ),
 )
 
 
@@ -116,10 +146,20 @@ class Settings:
     document: Mapping[str, Any]
 
     def managed_root(self, places: Places, environ: Mapping[str, str] | None = None) -> Path:
-        """Give the managed root: `EXEORA_WORKTREE_ROOT`, else `worktreeRoot`, else `workspaces/` in the data folder."""
+        """Give the managed root: `EXEORA_WORKTREE_ROOT`, else `worktreeRoot`, else `workspaces/` in the data folder.
+
+        Raises:
+            ToolFailed: reason `config_invalid`; one that depended on the current directory would be many.
+        """
         env = os.environ if environ is None else environ
         chosen = env.get("EXEORA_WORKTREE_ROOT") or self.document.get("worktreeRoot")
-        return _absolute(chosen) if chosen else places.default_managed_root
+        if not chosen:
+            return places.default_managed_root
+        if not isinstance(chosen, str) or "\0" in chosen:
+            raise ToolFailed("config.json: worktreeRoot is not a path", reason="config_invalid", hint=_ROOT_HINT)
+        if not env.get("EXEORA_WORKTREE_ROOT") and not os.path.isabs(os.path.expanduser(chosen)):
+            raise ToolFailed("config.json: worktreeRoot must be absolute", reason="config_invalid", hint=_ROOT_HINT)
+        return _absolute(chosen)
 
     @property
     def trash_bytes(self) -> int:
@@ -139,6 +179,30 @@ class Settings:
     def tools_may_edit_policy(self) -> bool:
         """Whether a tool may write `exeora.toml`."""
         return bool(self.document.get("toolsMayEditPolicy", False))
+
+    @property
+    def sandbox_protected_paths(self) -> tuple[str, ...] | None:
+        """Folders that the sandbox toolset does not write under; None where nothing is set."""
+        return self._find_texts("sandbox", "protectedPaths")
+
+    @property
+    def sandbox_denylist(self) -> tuple[str, ...] | None:
+        """Commands that the sandbox toolset refuses; None where nothing is set."""
+        return self._find_texts("sandbox", "denylist")
+
+    def _find_texts(self, group: str, name: str) -> tuple[str, ...] | None:
+        """Give a list of texts.
+
+        Raises:
+            ToolFailed: reason `config_invalid`, for anything else: what protects does not fall back to less.
+        """
+        values = self.document.get(group, {})
+        found = values.get(name) if isinstance(values, dict) else values
+        if found is None:
+            return None
+        if not isinstance(found, list) or not all(isinstance(text, str) for text in found):
+            raise ToolFailed(f"config.json: {group}.{name} is not a list of texts", reason="config_invalid")
+        return tuple(found)
 
     def project_policy(self, slug: str) -> Any:
         """Give the user's own policy for a project, by slug, as it stands; empty when there is none.
@@ -187,7 +251,7 @@ def find_key(typed: str) -> Key:
     )
 
 
-def parse_value(key: Key, text: str) -> str | int | bool:
+def parse_value(key: Key, text: str) -> str | int | bool | list[str]:
     """Read a setting's value as typed.
 
     Raises:
@@ -203,6 +267,8 @@ def parse_value(key: Key, text: str) -> str | int | bool:
         if text.isdecimal() and int(text) > 0:
             return int(text)
         raise InvalidArguments(f"{key.typed}: expected a positive number", reason="invalid_setting")
+    if key.kind is list:
+        return [part.strip() for part in text.split(",") if part.strip()]
     if key.name == "worktreeRoot":
         return str(_absolute(text))
     return text
@@ -218,17 +284,20 @@ def get_value(settings: Settings, key: Key) -> Any:
     return found
 
 
-def store_value(places: Places, key: Key, value: str | int | bool | None) -> None:
+def store_value(places: Places, key: Key, value: str | int | bool | list[str] | None) -> None:
     """Set a key in `config.json`, or take it out with None; every other key stays.
 
     Raises:
-        ToolFailed: reason `config_invalid`, when the present file cannot be read: it is not overwritten.
+        ToolFailed: reason `config_invalid`, when the present file cannot be read or has something else there: it is
+            not overwritten.
     """
     document: dict[str, Any] = json.loads(json.dumps(load_settings(places).document))
     *parents, last = key.name.split(".")
     folder = document
     for part in parents:
         folder = folder.setdefault(part, {})
+        if not isinstance(folder, dict):
+            raise ToolFailed(f"config.json: {part} is not an object", reason="config_invalid", hint="correct it there")
     if value is None:
         folder.pop(last, None)
     else:

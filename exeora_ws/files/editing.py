@@ -2,7 +2,7 @@
 
 import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,13 +13,18 @@ from exeora_ws.files.difference import Diff, diff_contents
 from exeora_ws.files.faults import translated
 from exeora_ws.files.kinds import require_text
 from exeora_ws.files.reach import Reach
-from exeora_ws.files.replacing import Replacement, replace_text
+from exeora_ws.files.replacing import Replaced, Replacement, replace_text
 from exeora_ws.files.snapshots import Snapshots
 from exeora_ws.files.spot import Spot
 from exeora_ws.files.writer import write_content
 from exeora_ws.limits import EDIT_FILE_BYTES, FILE_LOCK_SECONDS
 from exeora_ws.locks import hold_lock
 from exeora_ws.storage import make_private_folder
+
+Judge = Callable[[Spot], None]
+"""Looks at what is about to be written, its lock held, and raises to refuse it."""
+Review = Callable[[bytes, Replaced], None]
+"""Looks at an edit before it is written (the old bytes, and what would be done), and raises to refuse it."""
 
 _LOCK_FILES = 4_096  # shared by all files of the machine: two names on one lock wait for each other, no more
 
@@ -63,8 +68,24 @@ class Written:
     created: bool
 
 
-def edit_file(reach: Reach, path: str, replacement: Replacement, keeping: Keeping) -> Edited:
+def edit_file(
+    reach: Reach,
+    path: str,
+    replacement: Replacement,
+    keeping: Keeping,
+    *,
+    judge: Judge | None = None,
+    review: Review | None = None,
+) -> Edited:
     """Replace text in a file; only the matched bytes change.
+
+    Args:
+        reach: what the path means.
+        path: which file.
+        replacement: what by what.
+        keeping: locks and snapshots.
+        judge: may refuse the file.
+        review: may refuse the edit.
 
     Raises:
         InvalidArguments: `empty_old_text`, `nothing_to_change`, `not_unicode`, `invalid_range`.
@@ -72,15 +93,21 @@ def edit_file(reach: Reach, path: str, replacement: Replacement, keeping: Keepin
         PathEscape, PathNotFound: as for any path.
     """
     with hold_spot(reach, path, keeping) as spot:
+        if judge is not None:
+            judge(spot)
         data = load_text(spot)
         done = replace_text(data, replacement, spot.shown)
+        if review is not None:
+            review(data, done)
         keep_first(spot, keeping)
         write_content(spot, done.data, read_as=data)
-        diff = diff_contents(spot.shown, data, done.data)
+        diff = diff_contents(spot.shown.removeprefix("./"), data, done.data)
         return Edited(spot.shown, done.count, diff, done.loose, len(done.data))
 
 
-def write_file(reach: Reach, path: str, content: str, keeping: Keeping, *, only_new: bool = False) -> Written:
+def write_file(
+    reach: Reach, path: str, content: str, keeping: Keeping, *, only_new: bool = False, judge: Judge | None = None
+) -> Written:
     """Write a whole file, with the missing folders on the way to it. The bytes written are the bytes sent.
 
     Args:
@@ -89,6 +116,7 @@ def write_file(reach: Reach, path: str, content: str, keeping: Keeping, *, only_
         content: everything the file shall hold.
         keeping: locks and snapshots.
         only_new: refuse a file that is there already.
+        judge: may refuse the file.
 
     Raises:
         InvalidArguments: `not_unicode`.
@@ -101,12 +129,16 @@ def write_file(reach: Reach, path: str, content: str, keeping: Keeping, *, only_
             spot.require_file()
             if only_new:
                 raise ToolFailed(f"{spot.shown}: is there already", reason="exists")
+        if judge is not None:
+            judge(spot)
         keep_first(spot, keeping)
         write_content(spot, raw)
         return Written(spot.shown, len(raw), created=spot.stat is None)
 
 
-def revert_file(reach: Reach, path: str, keeping: Keeping, *, any_session: bool = False) -> Written:
+def revert_file(
+    reach: Reach, path: str, keeping: Keeping, *, any_session: bool = False, judge: Judge | None = None
+) -> Written:
     """Give a file the content it had before the session first wrote it; delete it when there was none.
 
     Args:
@@ -114,16 +146,20 @@ def revert_file(reach: Reach, path: str, keeping: Keeping, *, any_session: bool 
         path: which file.
         keeping: locks, snapshots and the session.
         any_session: take the newest snapshot of any session, not only of this one.
+        judge: may refuse the file.
 
     Raises:
         ToolFailed: `no_snapshot`, also for a file that could not be read when it was first written.
     """
     with hold_spot(reach, path, keeping) as spot:
+        if judge is not None:
+            judge(spot)
         snapshot = keeping.snapshots.find(spot.real_path, None if any_session else keeping.session)
         content = keeping.snapshots.load_content(snapshot) if snapshot else None
         if snapshot is None or (content is None and not snapshot.absent):
             why = f" ({snapshot.why_not})" if snapshot is not None and snapshot.why_not else ""
             raise ToolFailed(f"{spot.shown}: there is no snapshot to go back to{why}", reason="no_snapshot")
+        keep_first(spot, keeping)
         if content is not None:
             if spot.stat is not None:
                 spot.require_file()
@@ -155,7 +191,8 @@ def hold_spot(reach: Reach, path: str, keeping: Keeping) -> Iterator[Spot]:
 
 def find_lock(locks: Path, spot: Spot) -> Path:
     """Give the lock file for what is at a spot: one for all the ways to write its real path."""
-    folder = make_private_folder(locks / "files")
+    with translated("the data folder"):
+        folder = make_private_folder(locks / "files")
     digest = hashlib.sha256(os.fsencode(spot.real_path.casefold())).digest()
     return folder / f"{int.from_bytes(digest[:4], 'big') % _LOCK_FILES:03x}"
 
@@ -168,14 +205,15 @@ def load_text(spot: Spot) -> bytes:
     """
     descriptor = spot.open_file()
     with translated(spot.shown), os.fdopen(descriptor, "rb") as stream:
-        found = os.fstat(stream.fileno())
-        if found.st_size > EDIT_FILE_BYTES:
-            raise ToolFailed(
-                f"{spot.shown}: has {found.st_size} bytes; an edit takes at most {EDIT_FILE_BYTES}",
-                reason="too_large",
-                hint="change it with a command",
-            )
-        data = stream.read()
+        size = os.fstat(stream.fileno()).st_size
+        data = stream.read(EDIT_FILE_BYTES + 1) if size <= EDIT_FILE_BYTES else b""
+    size = max(size, len(data))  # it may have grown since
+    if size > EDIT_FILE_BYTES:
+        raise ToolFailed(
+            f"{spot.shown}: has {size} bytes; an edit takes at most {EDIT_FILE_BYTES}",
+            reason="too_large",
+            hint="change it with a command",
+        )
     require_text(data, spot.shown)
     try:
         data.decode()

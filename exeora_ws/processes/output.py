@@ -4,6 +4,7 @@ Text is decoded as UTF-8; a byte that is not UTF-8 becomes U+FFFD, a character i
 """
 
 import codecs
+import threading
 from collections import deque
 from dataclasses import dataclass
 from enum import IntEnum
@@ -80,6 +81,50 @@ class Ring:
     def _count_torn(self, begin: int) -> int:
         offset = begin - self.end + len(self._data)
         return count_torn(bytes(self._data[offset : offset + _CHARACTER_BYTES - 1]))
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """What was written in some time: all of it in `head`, or its beginning and its end around `left_out` bytes."""
+
+    head: str
+    left_out: int
+    tail: str
+
+
+class Fresh:
+    """What was written since it was last taken: its first and its last `half` bytes. For any thread."""
+
+    def __init__(self, half: int) -> None:
+        self._half = half
+        self._lock = threading.Lock()
+        self._head = bytearray()
+        self._tail = Ring(half)
+
+    def append(self, data: bytes) -> None:
+        """Take what was written."""
+        with self._lock:
+            room = max(0, self._half - len(self._head))
+            self._head += data[:room]
+            self._tail.append(data[room:])
+
+    def take(self, *, final: bool) -> Piece:
+        """Give it and begin anew. Unless it is `final`, a character that was only begun waits for the next time."""
+        with self._lock:
+            piece, begun = self._read(final=final)
+            self._head, self._tail = bytearray(begun), Ring(self._half)
+            return piece
+
+    def _read(self, *, final: bool) -> tuple[Piece, bytes]:
+        head, tail = bytes(self._head), self._tail
+        if tail.start == 0:
+            whole = head + tail.read_kept()
+            text, used = decode_whole(whole, final=final)
+            return Piece(text, 0, ""), whole[used:]
+        text, used = decode_whole(head, final=False)
+        rest = tail.read(0, tail.end, final=final)
+        begun = tail.end - rest.next_cursor
+        return Piece(text, len(head) - used + rest.skipped, rest.text), tail.read_kept()[-begun:] if begun else b""
 
 
 def decode_whole(data: bytes, *, final: bool) -> tuple[str, int]:

@@ -8,6 +8,7 @@ from exeora_ws.cancellation import Cancellation
 from exeora_ws.errors import InvalidArguments, ToolFailed
 from exeora_ws.limits import OUTPUT_CHUNK_BYTES
 from exeora_ws.processes.command import Listing, Output, Owner
+from exeora_ws.processes.ending import FORCE_SECONDS
 from exeora_ws.processes.input import Write
 from exeora_ws.processes.output import Ring
 from exeora_ws.processes.process import Process
@@ -140,6 +141,11 @@ class Running:
         self._require_live()
         if self.process.input is not None:
             self.process.loop.post(self.process.input.end)
+
+    def end(self, grace: float) -> None:
+        """End it with everything it started, `grace` seconds between asking and forcing; returns when it is gone."""
+        self.process.loop.post(partial(self.process.end, grace))
+        self.process.wait_gone(grace + FORCE_SECONDS + 1)
 
     def signal(self, number: int) -> None:
         """Send a signal to its process group, as a terminal does.

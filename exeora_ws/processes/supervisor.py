@@ -58,13 +58,23 @@ class Supervisor:
         self._closed = False
         self._sweeping = False
 
-    def start(self, command: Command, owner: Owner, *, private: bool = False) -> Started:
+    def start(
+        self,
+        command: Command,
+        owner: Owner,
+        *,
+        private: bool = False,
+        limit: int | None = None,
+        tap: Callable[[bytes], None] | None = None,
+    ) -> Started:
         """Start a command that runs on its own; both outputs in one stream, in the order they were written.
 
         Args:
             command: what to run.
             owner: for whom.
             private: only its session can see it; otherwise every caller in its workspace can.
+            limit: how many of its kind, private or not, may run at once in the project; None for the usual number.
+            tap: also given all that it writes; called in the loop, under the process's lock.
 
         Raises:
             ToolFailed: reason `too_many_processes`, `shutting_down`, or as `spawn`.
@@ -74,11 +84,13 @@ class Supervisor:
 
         def keep(_stream: Stream, data: bytes) -> bool:
             ring.append(data)
+            if tap is not None:
+                tap(data)
             return True
 
         self._announce()
         with self._lock:
-            self._require_room(owner.project)
+            self._require_room(owner.project, private=private, limit=limit or self._live_limit)
             running = self._launch(command, owner, keep, ring=ring, private=private, timeout=None)
         self._record(running, "start")
         return Started(running.id, command.line, running.process.child.pid)
@@ -121,6 +133,18 @@ class Supervisor:
                 data={"pids": [leftover.pid for leftover in finish.leftovers]},
             )
         return Killed(killed=finish.killed, code=finish.code)
+
+    def forget(self, process_id: str, owner: Owner) -> None:
+        """Let go of a command that has ended and been read; it is unknown from now on.
+
+        Raises:
+            ToolFailed: reason `unknown_process`.
+        """
+        running = self.require(process_id, owner)
+        with self._lock:
+            running.ring = None
+            if running.process.gone:
+                self._running.pop(process_id, None)
 
     def list_started(self, project: str | None = None) -> list[Listing]:
         """Every started command that runs or can still be read, oldest first; of one project, or of all."""
@@ -191,9 +215,10 @@ class Supervisor:
             self._loop.start()
         return self._loop
 
-    def _require_room(self, project: str) -> None:
-        live = [r for r in self._running.values() if r.ring and r.owner.project == project and not r.process.finish]
-        if len(live) >= self._live_limit:
+    def _require_room(self, project: str, *, private: bool, limit: int) -> None:
+        kind = [r for r in self._running.values() if r.ring and r.private is private and r.owner.project == project]
+        live = [r for r in kind if not r.process.finish]
+        if len(live) >= limit:
             raise ToolFailed(
                 f"{len(live)} commands run in this project already, as many as may",
                 reason="too_many_processes",
@@ -242,7 +267,9 @@ class Supervisor:
         if self._records is not None:
             self._records.mark_done(process_id)
         with self._lock:
-            running = self._running[process_id]
+            running = self._running.get(process_id)
+            if running is None:
+                return
             if running.ring is None:
                 del self._running[process_id]
             elif self._loop is not None:

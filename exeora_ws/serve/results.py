@@ -25,14 +25,15 @@ def show_outcome(outcome: Outcome, *, wire_bytes: int | None = None) -> dict[str
             be sent twice keeps its structured content, and the text says so.
     """
     if outcome.error is not None:
-        return show_error(outcome.error)
+        return show_error(outcome.error, outcome.text)
     if outcome.verbatim is not None:
         return _pass_on(outcome.tool, outcome.verbatim, wire_bytes)
     structured = outcome.to_dict()
     text = msgspec.json.encode(structured)
     if len(text) > RESULT_BYTES:
         return show_error(_too_large(outcome.tool, len(text)))
-    answer = _answer(structured, text.decode(), failed=False)
+    shown = text.decode() if outcome.text is None else outcome.text
+    answer = _answer(structured, shown, failed=False)
     if wire_bytes is None or len(text) <= _ROOMY or _wire_size(answer) <= wire_bytes:
         return answer
     answer["content"] = [_text(_left_out(len(text)))]
@@ -45,8 +46,10 @@ def _pass_on(tool: str, answer: dict[str, Any], wire_bytes: int | None) -> dict[
     return answer if wire_bytes is None or size <= wire_bytes else show_error(_too_large(tool, size))
 
 
-def show_error(error: ExeoraError) -> dict[str, Any]:
-    """Give a failure: text that starts with the code, and the `error` object."""
+def show_error(error: ExeoraError, text: str | None = None) -> dict[str, Any]:
+    """Give a failure: text that starts with the code, unless the tool words its own, and the `error` object."""
+    if text is not None:
+        return _answer({"error": error.to_dict()}, text, failed=True)
     reason = f" ({error.reason})" if error.reason else ""
     hint = f"\n{error.hint}" if error.hint else ""
     return _answer({"error": error.to_dict()}, f"{error.code}{reason}: {error.message}{hint}", failed=True)

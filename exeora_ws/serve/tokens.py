@@ -139,7 +139,7 @@ class TokenBook:
         return [_make_token(row) for row in rows]
 
     def revoke(self, selector: str) -> Token:
-        """Revoke a token by its id, its secret, or a name that only one valid one has; its sessions end within a second.
+        """Revoke a token by id, secret, or a name that one valid one alone has; its sessions end within a second.
 
         Raises:
             InvalidArguments: reason `unknown_token`, `ambiguous_token`.

@@ -52,9 +52,10 @@ class SkillFolder:
             Unreadable: it is there and is no regular file inside the folder, or cannot be read.
         """
         try:
+            path = f"{self._inside}/{name}/SKILL.md"
             with (
                 Root(self._top) as root,
-                root.locate(f"{self._inside}/{name}/SKILL.md") as spot,
+                root.locate(path) as spot,
                 open(spot.open_file(), "rb", buffering=0) as stream,
             ):
                 return stream.read(limit)

@@ -74,7 +74,7 @@ class Calls:
         try:
             return self._make(raw, caller)
         except ExeoraError as error:
-            return Outcome(raw.tool, error=error)
+            return Outcome(raw.tool, error=error, text=self._word(raw.tool, error))
         except Exception:
             identity = secrets.token_hex(6)
             log.exception("bug %s in %s", identity, raw.tool)
@@ -93,7 +93,17 @@ class Calls:
         if isinstance(approved, InputRequired):
             return Outcome(raw.tool, question=approved)
         with self.gate.recording(parsed, caller):
-            return Outcome(raw.tool, result=self._run(approved, caller))
+            result = self.run(approved, caller)
+        render = parsed.tool.render
+        return Outcome(raw.tool, result=result, text=None if render is None else render(result))
+
+    def _word(self, name: str, error: ExeoraError) -> str | None:
+        tool = self.catalog.get(name)
+        return None if tool is None or tool.render_error is None else tool.render_error(error)
+
+    def having(self, tool: AnyTool) -> "Calls":
+        """Give the same way with one tool more, or with another way of doing one that has the same name."""
+        return Calls({**self.catalog, tool.name: tool}, self.services, self.gate)
 
     def offered(self, scope: Scope) -> list[AnyTool]:
         """List the tools that a caller is offered: those of its face that a project in reach does not hide."""
@@ -215,7 +225,8 @@ class Calls:
             return [inventory.require_project(scope.bound)]
         return [p for p in inventory.list_projects() if scope.granted is None or p.id in scope.granted]
 
-    def _run(self, approved: ApprovedCall, caller: Caller) -> Result:
+    def run(self, approved: ApprovedCall, caller: Caller) -> Result:
+        """Do what was approved."""
         caller.cancellation.raise_if_cancelled()
         parsed = approved.parsed
         call: Call[Any, Services] = Call(
@@ -242,8 +253,10 @@ def parse(placed: PlacedCall) -> ParsedCall:
     if placed.tool.upstream is not None:
         passed_on = VerbatimArguments(values=dict(placed.arguments))
         return ParsedCall(placed.tool, placed.project, placed.place, passed_on, placed.arguments)
+    prepare = placed.tool.prepare
+    given = placed.arguments if prepare is None else prepare(placed.arguments)
     try:
-        arguments: Arguments = msgspec.convert(dict(placed.arguments), placed.tool.arguments)
+        arguments: Arguments = msgspec.convert(dict(given), placed.tool.arguments)
     except msgspec.ValidationError as error:
         raise _explain(str(error)) from None
     return ParsedCall(placed.tool, placed.project, placed.place, arguments, placed.arguments)

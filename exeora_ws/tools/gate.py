@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 
-from exeora_ws.errors import ExeoraError, Forbidden
+from exeora_ws.errors import Code, ExeoraError, Forbidden
 from exeora_ws.policy.audit import OK, Audit, CallFacts
 from exeora_ws.policy.gate import Gate, InputRequired
 from exeora_ws.policy.request import Request
@@ -41,6 +41,10 @@ class CallGate:
         self._audit = audit
         self._services = services
         self._tools = tuple((t.name, t.hints.read_only) for t in catalog.values() if is_governed(t))
+
+    def for_catalog(self, catalog: Mapping[str, AnyTool]) -> "CallGate":
+        """Give the same gate for a face with other tools: the same policies, approvals and record."""
+        return CallGate(self._gate, self._book, self._audit, self._services, catalog)
 
     def approve(self, parsed: ParsedCall, caller: Caller) -> ApprovedCall | InputRequired:
         """Let a call through, or say what the client must ask first.
@@ -125,12 +129,16 @@ class CallGate:
         """
         started = time.monotonic()
         entry = self._audit.begin(_facts(call.tool.name, call.project, call.place, caller))
-        outcome = "INTERNAL_ERROR"
+        # What is no `Exception` ends this process: somebody wants it to end.
+        outcome = str(Code.CANCELLED)
         try:
             yield
             outcome = OK
         except ExeoraError as error:
             outcome = str(error.code)
+            raise
+        except Exception:
+            outcome = str(Code.INTERNAL_ERROR)
             raise
         finally:
             self._audit.finish(entry, outcome, int((time.monotonic() - started) * 1000))

@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Annotated, Any
 
@@ -18,7 +18,7 @@ from exeora_ws.limits import (
     RUN_TIMEOUT_MAX_MS,
     RUN_TIMEOUT_MIN_MS,
 )
-from exeora_ws.processes.command import Command, Owner, make_shell_command
+from exeora_ws.processes.command import SHELL, Command, Owner, make_shell_command
 from exeora_ws.processes.environment import make_environment
 from exeora_ws.processes.output import Stream, Tail
 from exeora_ws.processes.process import Finish
@@ -147,7 +147,7 @@ class KilledCommand(Result, frozen=True, kw_only=True):
 
 def _run_command(call: Call[RunArguments, Services]) -> Ran:
     asked, tail = call.arguments, Tail(RUN_OUTPUT_BYTES)
-    with _command(call, asked.command, asked.cwd) as command:
+    with open_command(call, asked.command, asked.cwd) as command:
         finish = run(
             call.services.supervisor,
             command,
@@ -178,7 +178,7 @@ def show_run(line: str, finish: Finish, tail: Tail) -> Ran:
 
 def _start_command(call: Call[StartArguments, Services]) -> StartedCommand:
     asked = call.arguments
-    with _command(call, asked.command, asked.cwd) as command:
+    with open_command(call, asked.command, asked.cwd) as command:
         started = call.services.supervisor.start(command, find_owner(call))
     return StartedCommand(process_id=started.id, command=asked.command, pid=started.pid)
 
@@ -220,10 +220,12 @@ def find_owner(call: Call[Any, Services]) -> Owner:
     return Owner(place.project.id, place.workspace.id, call.session)
 
 
-def make_place_environment(place: Place, *, interactive: bool = False) -> dict[str, str]:
-    """Make the environment of a command in a workspace, from that of this process."""
+def make_place_environment(
+    place: Place, *, interactive: bool = False, user: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """Make the environment of a command in a workspace, from the user's: that of this process unless given."""
     return make_environment(
-        os.environ,
+        os.environ if user is None else user,
         project=place.project.slug,
         workspace=place.workspace.slug,
         path=str(place.root),
@@ -232,11 +234,30 @@ def make_place_environment(place: Place, *, interactive: bool = False) -> dict[s
 
 
 @contextmanager
-def _command(call: Call[Any, Services], line: str, cwd: str | UnsetType) -> Iterator[Command]:
+def open_command(
+    call: Call[Any, Services],
+    line: str,
+    cwd: str | UnsetType = UNSET,
+    *,
+    shell: Sequence[str] = (SHELL, "-c"),
+    user: Mapping[str, str] | None = None,
+    interactive: bool = False,
+) -> Iterator[Command]:
+    """Make the command of a shell line in a call's workspace; it has to be started inside the `with` block.
+
+    Args:
+        call: where.
+        line: the shell line.
+        cwd: the folder to start in; the workspace's root unless given.
+        shell: what the line is handed to.
+        user: the user's environment; that of this process unless given.
+        interactive: for a person at a terminal.
+    """
     place = call.require_place()
-    environ = make_place_environment(place) | call.services.inventory.setup.make_environment(place)
+    environ = make_place_environment(place, user=user, interactive=interactive)
+    environ |= call.services.inventory.setup.make_environment(place)
     with open_working_folder(place.root, call.services.home, None if isinstance(cwd, UnsetType) else cwd) as folder:
-        yield make_shell_command(line, cwd=folder.path, environ=environ, folder=folder.descriptor)
+        yield make_shell_command(line, cwd=folder.path, environ=environ, folder=folder.descriptor, shell=shell)
 
 
 def show_newest_line(progress: Progress, clock: Callable[[], float] = time.monotonic) -> OnOutput:
@@ -256,7 +277,7 @@ def show_newest_line(progress: Progress, clock: Callable[[], float] = time.monot
 
 _ACTS = Hints(read_only=False, destructive=True, idempotent=False, open_world=True)
 _UNKNOWN = {"unknown_process": "no such process in this workspace: never started here, or ended over ten minutes ago"}
-_START_REASONS = {
+START_REASONS = {
     "cwd_gone": "the folder to start in went as the command was started",
     "folder_missing": "the workspace's own folder is gone",
     "not_a_folder": "cwd is not a folder",
@@ -288,7 +309,7 @@ RUN_COMMAND = Tool(
     routing=Routing.OPTIONAL,
     needs=Needs.CHECKOUT,
     function=_run_command,
-    reasons=_START_REASONS,
+    reasons=START_REASONS,
     command=lambda arguments: arguments.command,
 )
 
@@ -306,7 +327,7 @@ START_COMMAND = Tool(
     routing=Routing.OPTIONAL,
     needs=Needs.CHECKOUT,
     function=_start_command,
-    reasons=_START_REASONS | {"too_many_processes": "as many run in this project as may: `data.processIds`"},
+    reasons=START_REASONS | {"too_many_processes": "as many run in this project as may: `data.processIds`"},
     command=lambda arguments: arguments.command,
 )
 

@@ -1,13 +1,15 @@
 """What a tool's function may ask for: the core, wired once in `app.py`."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from exeora_ws.database import Database
 from exeora_ws.files.ripgrep import Spawn
 from exeora_ws.files.snapshots import Snapshots
 from exeora_ws.processes.supervisor import Supervisor
 from exeora_ws.settings import Places, Settings
+from exeora_ws.tools.memory import SessionMemory
 from exeora_ws.workspaces.inventory import Inventory
 
 
@@ -16,6 +18,8 @@ class Services:
     """The rooms of the core, as one value."""
 
     places: Places
+    database: Database
+    """Registry, record of calls, live processes."""
     home: Path
     """The user's home folder: `~/.agents` is read from here."""
     settings: Callable[[], Settings]
@@ -27,3 +31,5 @@ class Services:
     """What files held before a session first wrote them."""
     spawn: Spawn
     """Starts a helper program, ripgrep, on pipes."""
+    memory: SessionMemory = field(default_factory=SessionMemory)
+    """What tools remember of each conversation."""

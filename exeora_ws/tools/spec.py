@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 import msgspec
 
 from exeora_ws.cancellation import Cancellation, Progress
+from exeora_ws.errors import ExeoraError
 from exeora_ws.names import ProjectId
 from exeora_ws.policy.request import Upstream
 from exeora_ws.workspaces.place import Place, Project
@@ -127,10 +128,13 @@ class Tool(Generic[A, R, S]):
         needs: how much of that workspace must be there.
         function: does it; returns a result or raises an `ExeoraError`.
         reasons: the machine-readable reasons its errors may carry, with what each means.
-        command: gives the command line to be judged by policy, for tools that run one.
+        command: gives the command line to be judged by policy, for tools that run one; None for a call that does not.
         account_only: offered only where one connection may reach several projects.
         workspace_field: the routing field; another one where an upstream's tool has a `workspace` of its own.
         upstream: whose tool it is, for one that is passed on to another MCP server.
+        prepare: rewrites the arguments before they are typed: other names that a caller may use for them.
+        render: words a result, for a tool whose text is not the JSON of its structured content.
+        render_error: words a failure likewise.
     """
 
     name: str
@@ -143,10 +147,13 @@ class Tool(Generic[A, R, S]):
     needs: Needs
     function: Callable[[Call[A, S]], R]
     reasons: Mapping[str, str]
-    command: Callable[[A], str] | None = None
+    command: Callable[[A], str | None] | None = None
     account_only: bool = False
     workspace_field: str = "workspace"
     upstream: Upstream | None = None
+    prepare: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None
+    render: Callable[[R], str] | None = None
+    render_error: Callable[[ExeoraError], str] | None = None
 
     PROJECT_FIELD: ClassVar[str] = "project"
 

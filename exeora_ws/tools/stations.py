@@ -129,6 +129,8 @@ class Outcome:
     result: Result | None = None
     error: ExeoraError | None = None
     question: InputRequired | None = None
+    text: str | None = None
+    """How the tool words it, where that is not the JSON of the structured content."""
 
     @property
     def verbatim(self) -> dict[str, Any] | None:

@@ -1,6 +1,7 @@
 """mcp, tools, call: what agents use, and the same from a shell."""
 
 import sys
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -10,8 +11,19 @@ from exeora_cli import answer, render
 from exeora_cli.completion import complete_tool
 from exeora_cli.group import Group
 from exeora_cli.session import Session, session_of
+from exeora_cli.stdin import parse_object, read_file
 
 group = Group("Agents")
+
+Toolsets = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--toolset",
+        metavar="NAME",
+        help="Offer this toolset instead of the default one: exeora, workspaces, agentexec, engine or sandbox. "
+        "May be given several times.",
+    ),
+]
 
 
 @group.command(
@@ -20,6 +32,8 @@ group = Group("Agents")
     exeora mcp
     exeora --project api mcp
     exeora mcp --account
+    exeora mcp --toolset agentexec --toolset workspaces
+    exeora mcp --toolset engine --plan plan.toml --stage draft
     """,
     "None: stdout belongs to the protocol.",
 )
@@ -28,6 +42,16 @@ def mcp(
     account: Annotated[
         bool, typer.Option("--account", help="Serve every project; each call then names its project.")
     ] = False,
+    toolset: Toolsets = None,
+    plan: Annotated[
+        Path | None,
+        typer.Option(
+            "--plan", metavar="FILE", help="Keep one turn of toolset engine to this plan.", show_default=False
+        ),
+    ] = None,
+    stage: Annotated[
+        str | None, typer.Option("--stage", metavar="NAME", help="Whose turn of the plan it is.", show_default=False)
+    ] = None,
 ) -> None:
     """Serve MCP over stdio, for a client that starts this command.
 
@@ -38,10 +62,20 @@ def mcp(
     session.refuse_workspace("mcp")
     if account and session.options.project is not None:
         raise InvalidArguments("--account serves every project: leave --project out", reason="conflicting_fields")
+    session.toolsets = tuple(toolset or ())
+    calls = session.calls if plan is None else _open_planned(session, plan, stage)
+    if plan is None and stage is not None:
+        raise InvalidArguments("--stage: needs --plan", reason="missing_field")
     project = None if account else session.require_project()
     from exeora_ws.serve.stdio import serve_stdio
 
-    serve_stdio(session.app, session.bind(project))
+    serve_stdio(session.app, session.bind(project), calls=calls)
+
+
+def _open_planned(session: Session, plan: Path, stage: str | None) -> Any:
+    from exeora_ws.app import open_planned_calls
+
+    return open_planned_calls(session.app, session.toolsets, plan, stage)
 
 
 @group.command(
@@ -50,6 +84,7 @@ def mcp(
     exeora tools
     exeora tools --json
     exeora tools --schema create_workspace
+    exeora tools --toolset engine
     """,
     (
         "`tools[{name, title, description, annotations, inputSchema, outputSchema}]`; with `--schema` one of "
@@ -62,14 +97,16 @@ def tools(
         str | None,
         typer.Option("--schema", metavar="TOOL", help="Print one tool's schemas.", autocompletion=complete_tool),
     ] = None,
+    toolset: Toolsets = None,
 ) -> None:
     """List the tools that MCP and `exeora call` offer."""
     session = session_of(ctx)
+    session.toolsets = tuple(toolset or ())
     session.refuse_workspace("tools")
     if schema is not None:
         _print_json(session, _describe(session.require_tool(schema)))
         return
-    listed = [_describe(tool) for tool in session.app.calls.catalog.values()]
+    listed = [_describe(tool) for tool in session.calls.catalog.values()]
     session.show({"tools": listed}, render.show_tools)
 
 
@@ -81,6 +118,8 @@ def tools(
     exeora -w feature-login call remove_workspace '{"deleteBranch": true}'
     exeora call create_workspace @arguments.json
     echo '{"branch": "x"}' | exeora call create_workspace -
+    exeora call project_exec '{"command": "make test"}'
+    exeora call --toolset engine read_file '{"path": "README.md"}'
     """,
     (
         "The tool's structured result, with `schema` in front. Without `--json` the same, set for reading and "
@@ -93,15 +132,19 @@ def call(
     arguments: Annotated[
         str, typer.Argument(metavar="JSON", help="Its arguments: an object, @FILE, or - for stdin.", show_default=False)
     ] = "{}",
+    toolset: Toolsets = None,
 ) -> None:
     """Call a tool as an MCP client would, and print its structured result.
+
+    Any tool of any toolset: where several have one of that name it is the default toolset's, unless --toolset says.
 
     The workspace is the one in the arguments, else -w, else the one around the current directory. A tool that
     requires one (remove_workspace) takes only the first two.
     """
     session = session_of(ctx)
+    session.toolsets = tuple(toolset or ())
     known = session.require_tool(tool)
-    given = parse_arguments(_read_arguments(arguments))
+    given = parse_object(_read_arguments(session, arguments))
     from exeora_ws.tools.spec import Needs
 
     project = None if known.needs is Needs.NOTHING else session.require_project()
@@ -123,35 +166,12 @@ def _with_workspace(session: Session, tool: Any, given: dict[str, Any], project:
     return {**given, "workspace": session.choose_workspace(project)}
 
 
-def _read_arguments(text: str) -> bytes:
+def _read_arguments(session: Session, text: str) -> bytes:
     if text == "-":
         return sys.stdin.buffer.read()
     if not text.startswith("@"):
         return text.encode("utf-8", "surrogateescape")
-    try:
-        with open(text[1:], "rb") as stream:
-            return stream.read()
-    except OSError as error:
-        raise InvalidArguments(
-            f"the arguments' file {text[1:]!r} cannot be read: {error.strerror}", reason="unreadable_arguments"
-        ) from None
-
-
-def parse_arguments(data: bytes) -> dict[str, Any]:
-    """Read a tool's arguments.
-
-    Raises:
-        InvalidArguments: not a JSON object.
-    """
-    import msgspec
-
-    try:
-        found = msgspec.json.decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise InvalidArguments(f"the arguments are not valid JSON: {error}", reason="invalid_json") from None
-    if not isinstance(found, dict):
-        raise InvalidArguments("the arguments are not a JSON object", reason="invalid_json")
-    return found
+    return read_file(session.folder, text[1:])
 
 
 def _describe(tool: Any) -> dict[str, Any]:

@@ -92,4 +92,6 @@ def _show_all(result: dict[str, Any]) -> Shown:
 def _word(value: Any) -> str:
     if value is None:
         return "-"
+    if isinstance(value, list):
+        return show_text(", ".join(map(str, value)))
     return show_text(str(value).lower() if isinstance(value, bool) else str(value))
