@@ -23,6 +23,11 @@ class SessionMemory:
             found: T = kept[kind]
             return found
 
+    def keep(self, session: str, value: object) -> None:
+        """Have the conversation remember a value, in place of what it had of that kind."""
+        with self._lock:
+            self._sessions.setdefault(session, {})[type(value)] = value
+
     def forget(self, session: str) -> None:
         """Let go of all that belongs to a conversation that has ended."""
         with self._lock:
