@@ -3,6 +3,7 @@
 #   make demo [REPO=path]    the main job, for real, on a clone of this repository (or of another one)
 #   make test [ARGS=…]       all tests
 #   make lint                ruff and mypy
+#   make clients             the Node programs that some tests use
 #   make docs                the pages that are made of the code
 
 PYTHON ?= $(firstword $(foreach name,python3 python3.14 python3.13 python3.12 python3.11,\
@@ -16,13 +17,17 @@ unexport PYTHONPATH PYTHONHOME PIP_TARGET PIP_PREFIX PIP_USER
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 .DEFAULT_GOAL := test
-.PHONY: demo test lint format docs clean
+.PHONY: demo test clients lint format docs clean
 
 demo: $(INSTALLED)
 	@PATH="$(CURDIR)/$(BIN):$$PATH" REPO="$(REPO)" bash fixtures/demo.sh
 
 test: $(INSTALLED)
 	@$(BIN)/python -m pytest -n auto $(ARGS)
+
+# The official TypeScript clients, the inspector and the conformance suite; without them their tests are skipped.
+clients: $(INSTALLED)
+	@PYTHONPATH=tests $(BIN)/python -m support.node_clients install
 
 lint: $(INSTALLED)
 	@$(BIN)/python -m ruff check .

@@ -7,13 +7,18 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from exeora_ws.database import Database
 from exeora_ws.environment import without_git_routing
 from exeora_ws.errors import ExeoraError, InvalidArguments
 from exeora_ws.files.patch import recover_patches
 from exeora_ws.files.snapshots import Snapshots
+from exeora_ws.git.opening import load_libgit2
 from exeora_ws.names import WorkspaceId
 from exeora_ws.policy.approvals import APPROVAL_MIGRATIONS, Approvals
 from exeora_ws.policy.attendance import Attendance
@@ -21,6 +26,7 @@ from exeora_ws.policy.audit import AUDIT_MIGRATIONS, Audit
 from exeora_ws.policy.gate import Gate
 from exeora_ws.policy.signing import Signer
 from exeora_ws.policy.sources import PolicyBook
+from exeora_ws.processes.environment import without_secrets
 from exeora_ws.processes.piped import spawn_piped
 from exeora_ws.processes.records import (
     PROCESS_MIGRATIONS,
@@ -37,11 +43,17 @@ from exeora_ws.tools.gate import CallGate
 from exeora_ws.tools.news import CatalogNews
 from exeora_ws.tools.services import Services
 from exeora_ws.tools.setup_commands import make_line_runner
+from exeora_ws.tools.workspaces import show_removal, show_setup
 from exeora_ws.workspaces.inventory import Inventory
 from exeora_ws.workspaces.registry import REGISTRY_MIGRATIONS, Registry
-from exeora_ws.workspaces.setup import Setup
+from exeora_ws.workspaces.remove import Removal
+from exeora_ws.workspaces.setup import Prepared, Setup
 from exeora_ws.workspaces.sweeper import MODULE as SWEEPER
 from exeora_ws.workspaces.upkeep import Upkeep
+
+if TYPE_CHECKING:
+    from exeora_ws.upstream.instance import Surroundings
+    from exeora_ws.upstream.upstreams import Upstreams
 
 MIGRATIONS = {
     "registry": REGISTRY_MIGRATIONS,
@@ -65,6 +77,12 @@ class App:
     """End what lives as long as a conversation: its processes, its snapshots."""
     news: CatalogNews = field(default_factory=CatalogNews)
     """Told by whoever changes what is on offer: a policy file, an upstream server."""
+    upstreams: "LateUpstreams" = field(kw_only=True)
+    """The upstream servers; opened by the first call or listing that may concern one."""
+    approvals: Approvals = field(kw_only=True)
+    """The questions that wait for a person."""
+    attendance: Attendance = field(kw_only=True)
+    """Who is there to answer them."""
 
     def close_session(self, session: str) -> None:
         """End what a conversation has started. Every server calls it once for each session."""
@@ -73,7 +91,63 @@ class App:
 
     def close(self) -> None:
         """End everything this process has started. A server calls it at its end."""
+        self.upstreams.close()
         self.services.supervisor.close()
+
+    def stay(self) -> None:
+        """Prepare for a long life: load what makes each of a server's many calls cheaper (100 ms, once)."""
+        load_libgit2()
+
+
+class LateUpstreams:
+    """The upstream servers, opened when they are first asked for: most commands never do."""
+
+    def __init__(self, places: Places, records: Records, news: CatalogNews) -> None:
+        self._places = places
+        self._records = records
+        self._news = news
+        self._lock = threading.Lock()
+        self._opened: Upstreams | None = None
+        self._report: Callable[[str], None] | None = None
+
+    def __call__(self) -> "Upstreams":
+        """Give them, opened."""
+        with self._lock:
+            if self._opened is None:
+                self._opened = self._open()
+            return self._opened
+
+    def report_to(self, report: Callable[[str], None]) -> None:
+        """Have each warning and each first failure told, as one line without secrets, in any thread."""
+        self._report = report
+
+    def surroundings(self) -> "Surroundings":
+        """Give what servers are started with; from then on a start after our death ends what they leave behind."""
+        from exeora_ws.upstream.instance import Surroundings  # noqa: PLC0415  80 ms that few commands need
+
+        self._records.announce()
+        return Surroundings(partial(spawn_piped, writable_stdin=True), lambda: without_secrets(os.environ))
+
+    def stop_directory(self, directory: Path) -> list[str]:
+        """End what runs in a workspace that goes; names the servers."""
+        return self._opened.stop_directory(directory) if self._opened is not None else []
+
+    def close(self) -> None:
+        """End all of them."""
+        if self._opened is not None:
+            self._opened.close()
+
+    def _open(self) -> "Upstreams":
+        from exeora_ws.upstream.upstreams import Upstreams  # noqa: PLC0415  80 ms that few commands need
+
+        budget = load_settings(self._places).name_budget
+        opened = Upstreams(self._places.mcp_file, self.surroundings(), budget=budget, report=self._tell)
+        opened.on_change(lambda _project: self._news.tell())
+        return opened
+
+    def _tell(self, line: str) -> None:
+        if self._report is not None:
+            self._report(line)
 
 
 def open_app(places: Places | None = None) -> App:
@@ -84,12 +158,14 @@ def open_app(places: Places | None = None) -> App:
     """
     where = places or find_places()
     database = Database(where.database, MIGRATIONS)
-    supervisor = Supervisor(records=Records(database))
+    records, news, registry = Records(database), CatalogNews(), Registry(database, where)
+    supervisor, upstreams = Supervisor(records=records), LateUpstreams(where, records, news)
 
     def stop_processes(workspace: WorkspaceId) -> Sequence[str]:
-        return [live.command for live in stop_workspace_everywhere(database, workspace)]
+        commands = [live.command for live in stop_workspace_everywhere(database, workspace)]
+        root = registry.find_root(workspace)
+        return commands + (upstreams.stop_directory(root) if root is not None else [])
 
-    registry = Registry(database, where)
     inventory = Inventory(
         registry,
         where,
@@ -105,6 +181,7 @@ def open_app(places: Places | None = None) -> App:
     )
     services = Services(
         places=where,
+        database=database,
         home=Path(os.path.expanduser("~")),
         settings=lambda: load_settings(where),
         inventory=inventory,
@@ -115,9 +192,21 @@ def open_app(places: Places | None = None) -> App:
     reap_leftovers(database)
     recover_patches(where.patches, where.locks)
     inventory.recover()
-    calls = Calls(CATALOG, services, _open_gate(where, database, services))
-    closers = (supervisor.close_session, services.memory.forget)
-    return App(where, inventory, upkeep, services, calls, session_closers=closers)
+    approvals, attendance = Approvals(database), Attendance(where.locks)
+    gate = Gate(approvals, attendance, Signer(where.data / "approval.key"))
+    calls = Calls(CATALOG, services, CallGate(gate, PolicyBook(), Audit(database), services, CATALOG), upstreams)
+    return App(
+        where,
+        inventory,
+        upkeep,
+        services,
+        calls,
+        session_closers=(supervisor.close_session, services.memory.forget),
+        news=news,
+        upstreams=upstreams,
+        approvals=approvals,
+        attendance=attendance,
+    )
 
 
 def open_calls(app: App, toolsets: Sequence[str]) -> Calls:
@@ -129,7 +218,8 @@ def open_calls(app: App, toolsets: Sequence[str]) -> Calls:
         InvalidArguments: reason `unknown_toolset`, or `tool_names_collide` when two have different tools of one name.
     """
     catalog = _collect(app, toolsets)
-    return Calls(catalog, app.services, app.calls.gate.for_catalog(catalog))
+    proxies = app.upstreams if DEFAULT in (toolsets or (DEFAULT,)) else None
+    return Calls(catalog, app.services, app.calls.gate.for_catalog(catalog), proxies)
 
 
 def open_planned_calls(app: App, toolsets: Sequence[str], file: Path, stage: str | None) -> Calls:
@@ -172,6 +262,18 @@ def open_calls_with(app: App, tool: str) -> Calls:
     return open_calls(app, others[:1]) if others else app.calls
 
 
+def describe_setup(prepared: Prepared) -> dict[str, Any]:
+    """Give what was done to make a workspace ready as the tools' results show it, for commands that are no tools."""
+    shown: dict[str, Any] = msgspec.to_builtins(show_setup(prepared))
+    return shown
+
+
+def describe_removal(removal: Removal) -> dict[str, Any]:
+    """Give a removal as the tools' results show it."""
+    shown: dict[str, Any] = msgspec.to_builtins(show_removal(removal))
+    return shown
+
+
 def start_in_background(module: str, places: Places) -> None:
     """Start a module of ours as a process that outlives this one and has none of its descriptors; never fails."""
     from exeora_ws.processes.spawn import DEVNULL, spawn  # noqa: PLC0415  most commands start nothing
@@ -189,9 +291,3 @@ def start_in_background(module: str, places: Places) -> None:
         )
         # Somebody has to take its exit code where this process stays.
         threading.Thread(target=child.wait, name="sweeper", daemon=True).start()
-
-
-def _open_gate(places: Places, database: Database, services: Services) -> CallGate:
-    attendance = Attendance(places.locks)
-    gate = Gate(Approvals(database), attendance, Signer(places.data / "approval.key"))
-    return CallGate(gate, PolicyBook(), Audit(database), services, CATALOG)

@@ -28,10 +28,14 @@ def hold_lock(path: Path, *, seconds: float, what: str, cancellation: Cancellati
         cancellation: stops the wait.
 
     Raises:
-        ToolFailed: reason `busy`, when somebody else holds it all that time.
+        ToolFailed: reason `busy`, when somebody else holds it all that time; `lock_failed`, when there is no room or
+            no permission for the lock file.
         Cancelled: while waiting.
     """
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    except OSError as error:
+        raise ToolFailed(f"{what} cannot be locked: {os.strerror(error.errno or 0)}", reason="lock_failed") from error
     try:
         _acquire(descriptor, seconds, what, cancellation)
         yield

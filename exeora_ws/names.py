@@ -20,6 +20,25 @@ _SLUG = re.compile(rf"[a-z0-9][a-z0-9-]{{0,{SLUG_CHARACTERS - 1}}}\Z")
 _HASH_CHARACTERS = 8
 
 
+def is_text(name: str) -> bool:
+    """Whether a name can be written down as UTF-8; one that the kernel or Git gave as other bytes cannot."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def show_bytes(name: str) -> str:
+    """Give a name that is not UTF-8 with its odd bytes escaped, for where only text will do; others as they are."""
+    return name if is_text(name) else "".join(f"\\x{ord(c) - 0xDC00:02x}" if _is_byte(c) else c for c in name)
+
+
+def _is_byte(character: str) -> bool:
+    """Whether it stands for a byte that is no UTF-8, as `os.fsdecode` has it."""
+    return "\udc80" <= character <= "\udcff"
+
+
 def new_project_id() -> ProjectId:
     """Make a random project id: `prj_` and 20 letters and digits (100 bits)."""
     return ProjectId("prj_" + _random_token())

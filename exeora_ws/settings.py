@@ -5,6 +5,7 @@ The only I/O here is reading and writing `config.json`.
 
 import json
 import os
+import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,7 @@ from exeora_ws.limits import TOOL_NAME_CHARACTERS, TRASH_MEGABYTES
 from exeora_ws.storage import make_private_folder, replace_file
 
 APP = "exeora"
+_ROOT_HINT = "exeora config set worktree-root PATH"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +78,24 @@ def find_places(environ: Mapping[str, str] | None = None) -> Places:
     return Places(
         config_file=_absolute(config) if config else platformdirs.user_config_path(APP) / "config.json",
         data=_absolute(data) if data else platformdirs.user_data_path(APP),
-        runtime=platformdirs.user_runtime_path(APP) if not data else _absolute(data) / "run",
+        runtime=_absolute(data) / "run"
+        if data
+        else _find_runtime_folder(env) or platformdirs.user_data_path(APP) / "run",
     )
+
+
+def _find_runtime_folder(environ: Mapping[str, str]) -> Path | None:
+    """Give ours in `XDG_RUNTIME_DIR`, if that is a folder of this user alone.
+
+    Over ssh, in cron and in containers there often is none: no reason to warn, nor to put a socket into `/tmp`.
+    """
+    chosen = environ.get("XDG_RUNTIME_DIR", "")
+    try:
+        found = os.lstat(chosen) if os.path.isabs(chosen) else None
+    except OSError:
+        return None
+    alone = found is not None and found.st_uid == os.geteuid() and not found.st_mode & 0o077
+    return Path(chosen) / APP if alone and found is not None and stat.S_ISDIR(found.st_mode) else None
 
 
 def _absolute(text: str) -> Path:
@@ -128,10 +146,20 @@ class Settings:
     document: Mapping[str, Any]
 
     def managed_root(self, places: Places, environ: Mapping[str, str] | None = None) -> Path:
-        """Give the managed root: `EXEORA_WORKTREE_ROOT`, else `worktreeRoot`, else `workspaces/` in the data folder."""
+        """Give the managed root: `EXEORA_WORKTREE_ROOT`, else `worktreeRoot`, else `workspaces/` in the data folder.
+
+        Raises:
+            ToolFailed: reason `config_invalid`; one that depended on the current directory would be many.
+        """
         env = os.environ if environ is None else environ
         chosen = env.get("EXEORA_WORKTREE_ROOT") or self.document.get("worktreeRoot")
-        return _absolute(chosen) if chosen else places.default_managed_root
+        if not chosen:
+            return places.default_managed_root
+        if not isinstance(chosen, str) or "\0" in chosen:
+            raise ToolFailed("config.json: worktreeRoot is not a path", reason="config_invalid", hint=_ROOT_HINT)
+        if not env.get("EXEORA_WORKTREE_ROOT") and not os.path.isabs(os.path.expanduser(chosen)):
+            raise ToolFailed("config.json: worktreeRoot must be absolute", reason="config_invalid", hint=_ROOT_HINT)
+        return _absolute(chosen)
 
     @property
     def trash_bytes(self) -> int:
@@ -260,13 +288,16 @@ def store_value(places: Places, key: Key, value: str | int | bool | list[str] | 
     """Set a key in `config.json`, or take it out with None; every other key stays.
 
     Raises:
-        ToolFailed: reason `config_invalid`, when the present file cannot be read: it is not overwritten.
+        ToolFailed: reason `config_invalid`, when the present file cannot be read or has something else there: it is
+            not overwritten.
     """
     document: dict[str, Any] = json.loads(json.dumps(load_settings(places).document))
     *parents, last = key.name.split(".")
     folder = document
     for part in parents:
         folder = folder.setdefault(part, {})
+        if not isinstance(folder, dict):
+            raise ToolFailed(f"config.json: {part} is not an object", reason="config_invalid", hint="correct it there")
     if value is None:
         folder.pop(last, None)
     else:

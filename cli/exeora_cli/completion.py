@@ -43,9 +43,32 @@ def complete_tool(ctx: typer.Context) -> list[str]:
     return list(session_of(ctx).app.calls.catalog)
 
 
+def complete_process(ctx: typer.Context) -> list[str]:
+    """Give the ids of the commands that run."""
+    from exeora_ws.tools.shell.commands import list_processes
+
+    try:
+        return [seen.id for seen in list_processes(session_of(ctx).app.services)]
+    except ExeoraError:
+        return []
+
+
 def complete_setting(ctx: typer.Context) -> list[str]:
     """Give the settings' names."""
     from exeora_ws.settings import KEYS
 
     del ctx
     return [key.typed for key in KEYS]
+
+
+def complete_token(ctx: typer.Context) -> list[str]:
+    """Give the ids of the tokens that open something."""
+    import time
+
+    from exeora_ws.serve.tokens import TokenBook
+
+    try:
+        tokens = TokenBook(session_of(ctx).app.places).list()
+    except ExeoraError:
+        return []
+    return [token.id for token in tokens if token.is_valid(time.time())]

@@ -17,11 +17,12 @@ _VALUED = {"--project": "project", "-w": "workspace", "--workspace": "workspace"
 class Asked:
     """A command line that is plain enough."""
 
-    __slots__ = ("command", "json", "positional", "project", "workspace")
+    __slots__ = ("command", "fast", "json", "positional", "project", "workspace")
 
     def __init__(self, words: "list[str]") -> None:
         self.command = ""
         self.json = False
+        self.fast = False
         self.project: str | None = None
         self.workspace: str | None = None
         self.positional: list[str] = []
@@ -29,6 +30,8 @@ class Asked:
         for word in rest:
             if word == "--json":
                 self.json = True
+            elif word == "--fast" and self.command == "list":
+                self.fast = True
             elif word in _VALUED:
                 self._set(_VALUED[word], next(rest, None))
             elif word.startswith("-") and word != "-":
@@ -70,7 +73,9 @@ def answer(words: "list[str]") -> "int | None":
 
 
 def _answer(asked: Asked) -> str:
-    if asked.command == "list" and not asked.positional and asked.workspace is None:
+    # At a terminal a list shows the state of each workspace too, which takes asking Git.
+    plain_list = asked.command == "list" and (asked.fast or asked.json or not sys.stdout.isatty())
+    if plain_list and not asked.positional and asked.workspace is None:
         return _list(asked)
     if asked.command == "path" and len(asked.positional) + (asked.workspace is not None) <= 1:
         return _path(asked)

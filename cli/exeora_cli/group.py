@@ -37,18 +37,25 @@ class Group:
         if prefix is not None:
             self._typer.callback(invoke_without_command=True)(show_help)
 
-    def command(self, name: str, examples: str, document: str) -> Callable[[CommandFunction], CommandFunction]:
+    def command(
+        self, name: str, examples: str, document: str, *, takes_command: bool = False
+    ) -> Callable[[CommandFunction], CommandFunction]:
         """Declare a command.
 
         Args:
             name: as typed.
             examples: command lines, one a line, shown at the end of its help.
             document: what its JSON document holds, for the reference.
+            takes_command: its arguments are another command: from the first on, options are that one's.
         """
         self.documents[name if self.prefix is None else f"{self.prefix} {name}"] = document
         lines = [line.strip() for line in examples.strip().splitlines()]
         self.names.append(name)
-        return self._typer.command(name, epilog="\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines))
+        return self._typer.command(
+            name,
+            epilog="\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines),
+            context_settings={"allow_interspersed_args": not takes_command},
+        )
 
     def add_to(self, root: typer.Typer) -> None:
         """Add the commands to the program."""
@@ -85,7 +92,7 @@ class Program(TyperGroup):
 
 
 def spread_options(root: Any) -> None:
-    """Have every command take the program's own options after its name too.
+    """Have every command take the program's own options after its name too, but for one that it has itself.
 
     Args:
         root: the group that typer built; its commands are changed in place.
@@ -94,7 +101,8 @@ def spread_options(root: Any) -> None:
     for parameter in shared:
         _hand_over(parameter)
     for command in _list_commands(root):
-        command.params.extend(copy.copy(parameter) for parameter in shared)
+        own = {option for parameter in command.params for option in parameter.opts}
+        command.params.extend(copy.copy(parameter) for parameter in shared if own.isdisjoint(parameter.opts))
 
 
 def _list_commands(group: Any) -> list[Any]:

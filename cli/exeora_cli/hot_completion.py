@@ -7,7 +7,9 @@ import os
 
 from exeora_cli.snapshot import Snapshot, Unusual
 
-WORKSPACE_COMMANDS = frozenset({"detach", "path", "remove"})
+WORKSPACE_COMMANDS = frozenset(
+    {"detach", "diff", "lock", "merge", "open", "path", "remove", "rename", "setup", "switch", "unlock"}
+)
 """Commands whose first argument names a workspace (a test holds this equal to the commands themselves)."""
 
 _WORKSPACE_OPTIONS = ("-w", "--workspace")

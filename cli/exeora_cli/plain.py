@@ -41,7 +41,10 @@ def _escape(character: str) -> str:
 
 def show_text(text: str) -> str:
     """Give text for a line of a person's terminal: what would move the cursor or is no character is escaped."""
-    return text if text.isprintable() else text.encode("unicode_escape").decode("ascii")
+    if text.isprintable():
+        return text
+    shown = "".join(f"\\x{ord(c) - 0xDC00:02x}" if "\udc80" <= c <= "\udcff" else c for c in text)
+    return shown if shown.isprintable() else shown.encode("unicode_escape").decode("ascii")
 
 
 def align(rows: "Sequence[tuple[str, ...]]") -> "list[str]":

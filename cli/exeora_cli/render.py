@@ -8,19 +8,58 @@ from exeora_cli.session import Shown
 
 Facts = Mapping[str, Any]
 _SHORT = 10
+_SKIPPED = 5
+_OUTPUT_LINES = 10
 
 
 def show_created(result: Facts) -> Shown:
     """The path on stdout; what it was made from beside it."""
     workspace, base = result["workspace"], result["base"]
-    commit = base["commit"][:_SHORT]
-    if result["created"]:
-        note = (
-            f"created workspace {workspace['slug']!r} on branch {workspace['branch']!r}, from {base['ref']} ({commit})"
-        )
+    where = "on no branch" if workspace["branch"] is None else f"on branch {workspace['branch']!r}"
+    origin = f"from {base['ref']} ({base['commit'][:_SHORT]})"
+    if result.get("dryRun"):
+        note = f"would create workspace {workspace['slug']!r} {where}, {origin}"
+    elif result["created"]:
+        note = f"created workspace {workspace['slug']!r} {where}, {origin}"
     else:
-        note = f"workspace {workspace['slug']!r} was there already, on branch {workspace['branch']!r}"
-    return Shown([workspace["path"]], [note])
+        note = f"workspace {workspace['slug']!r} was there already, {where}"
+    return Shown([workspace["path"]], [note, *_base_notes(result), *show_setup(result["setup"])])
+
+
+def _base_notes(result: Facts) -> list[str]:
+    """What the further ways of creating add: how far behind the base is, and what moved along."""
+    notes = []
+    behind = result.get("behind")
+    if behind:
+        notes.append(f"{result['base']['ref']} is {behind['commits']} commits behind {behind['ref']}, as last fetched")
+    moved = result.get("moved")
+    if moved:
+        counts = f"{moved['staged']} staged, {moved['unstaged']} unstaged, {moved['untracked']} untracked"
+        notes.append(f"moved along: {counts}")
+        if moved["sourceKept"]:
+            notes.append(f"the source still has them: {moved['sourceKept']}")
+    return notes
+
+
+def show_setup(setup: Facts) -> list[str]:
+    """What was done to make it ready, or why not, and what to type then."""
+    notes = []
+    if "copiedFiles" in setup or "linked" in setup:
+        notes.append(f"copied {setup.get('copiedFiles', 0)} files, linked {len(setup.get('linked', []))}")
+    notes += [f"not copied: {each['path']} ({each['reason']})" for each in setup.get("skipped", [])[:_SKIPPED]]
+    more = setup.get("skippedTotal", 0) - _SKIPPED
+    if more > 0:
+        notes.append(f"not copied: {more} more")
+    if setup.get("ports"):
+        notes.append("ports: " + ", ".join(f"{name} {port}" for name, port in setup["ports"].items()))
+    if setup["status"] == "skipped_untrusted":
+        notes.append("its set-up commands did not run: exeora trust shows them and asks you")
+    elif setup["status"] == "failed":
+        notes.append(f"set-up failed at: {setup['failedCommand']} (exit code {setup['exitCode']})")
+        notes += setup.get("output", "").splitlines()[-_OUTPUT_LINES:]
+    elif setup["status"] == "invalid":
+        notes.append(f"it was not set up: {setup['message']}")
+    return notes
 
 
 def show_attached(result: Facts) -> Shown:
@@ -52,7 +91,7 @@ def show_removed(result: Facts) -> Shown:
     if "note" in result:
         notes.append(result["note"])
     if "restorableUntil" in result:
-        notes.append(f"it can be brought back until {result['restorableUntil']}")
+        notes.append(f"it can be brought back until {result['restorableUntil']}: exeora restore")
     return Shown([f"removed {result['workspace']['slug']}"], notes)
 
 

@@ -3,6 +3,7 @@
 All of it becomes a slug before a call is built. What does not resolve is an error; nothing here answers with main.
 """
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,20 +19,20 @@ HERE = "@"
 PREVIOUS = "-"
 
 
-def resolve_selector(app: "App", project: "Project", selector: str, folder: Path) -> str:
+def resolve_selector(app: "App", project: "Project", selector: str, folder: Callable[[], Path]) -> str:
     """Give the slug of the workspace that a selector names.
 
     Args:
         app: the core.
         project: where to look.
         selector: as typed.
-        folder: the current directory, for `@`.
+        folder: gives the current directory, which may be gone, for `@`.
 
     Raises:
         UnknownWorkspace: it names none, or more than one.
     """
     if selector == HERE:
-        return _here(app, project, folder)
+        return _here(app, project, folder())
     if selector == PREVIOUS:
         return _previous(app, project)
     workspaces = app.inventory.list_workspaces(project)

@@ -8,6 +8,7 @@ import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from exeora_ws.files.sizes import count_diff_bytes
 from exeora_ws.limits import DIFF_BYTES
 
 _CONTEXT = 3
@@ -160,7 +161,7 @@ def _mark(mark: str, lines: list[bytes]) -> Iterator[str]:
 def _collect(header: list[str], hunks: Iterator[str], max_bytes: int) -> Diff:
     parts, size = header, 0
     for part in hunks:
-        size += len(part.encode())
+        size += count_diff_bytes(part)
         if size > max_bytes:
             return Diff("".join(parts), truncated=True)
         parts.append(part)

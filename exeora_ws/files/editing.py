@@ -101,7 +101,7 @@ def edit_file(
             review(data, done)
         keep_first(spot, keeping)
         write_content(spot, done.data, read_as=data)
-        diff = diff_contents(spot.shown, data, done.data)
+        diff = diff_contents(spot.shown.removeprefix("./"), data, done.data)
         return Edited(spot.shown, done.count, diff, done.loose, len(done.data))
 
 
@@ -154,11 +154,12 @@ def revert_file(
     with hold_spot(reach, path, keeping) as spot:
         if judge is not None:
             judge(spot)
-        snapshot = keeping.snapshots.find(real_path(spot), None if any_session else keeping.session)
+        snapshot = keeping.snapshots.find(spot.real_path, None if any_session else keeping.session)
         content = keeping.snapshots.load_content(snapshot) if snapshot else None
         if snapshot is None or (content is None and not snapshot.absent):
             why = f" ({snapshot.why_not})" if snapshot is not None and snapshot.why_not else ""
             raise ToolFailed(f"{spot.shown}: there is no snapshot to go back to{why}", reason="no_snapshot")
+        keep_first(spot, keeping)
         if content is not None:
             if spot.stat is not None:
                 spot.require_file()
@@ -190,14 +191,10 @@ def hold_spot(reach: Reach, path: str, keeping: Keeping) -> Iterator[Spot]:
 
 def find_lock(locks: Path, spot: Spot) -> Path:
     """Give the lock file for what is at a spot: one for all the ways to write its real path."""
-    folder = make_private_folder(locks / "files")
-    digest = hashlib.sha256(os.fsencode(real_path(spot).casefold())).digest()
+    with translated("the data folder"):
+        folder = make_private_folder(locks / "files")
+    digest = hashlib.sha256(os.fsencode(spot.real_path.casefold())).digest()
     return folder / f"{int.from_bytes(digest[:4], 'big') % _LOCK_FILES:03x}"
-
-
-def real_path(spot: Spot) -> str:
-    """Give the absolute path of a spot, every link below its root followed."""
-    return os.path.join(spot.root.path, *spot.real)
 
 
 def load_text(spot: Spot) -> bytes:
@@ -208,14 +205,15 @@ def load_text(spot: Spot) -> bytes:
     """
     descriptor = spot.open_file()
     with translated(spot.shown), os.fdopen(descriptor, "rb") as stream:
-        found = os.fstat(stream.fileno())
-        if found.st_size > EDIT_FILE_BYTES:
-            raise ToolFailed(
-                f"{spot.shown}: has {found.st_size} bytes; an edit takes at most {EDIT_FILE_BYTES}",
-                reason="too_large",
-                hint="change it with a command",
-            )
-        data = stream.read()
+        size = os.fstat(stream.fileno()).st_size
+        data = stream.read(EDIT_FILE_BYTES + 1) if size <= EDIT_FILE_BYTES else b""
+    size = max(size, len(data))  # it may have grown since
+    if size > EDIT_FILE_BYTES:
+        raise ToolFailed(
+            f"{spot.shown}: has {size} bytes; an edit takes at most {EDIT_FILE_BYTES}",
+            reason="too_large",
+            hint="change it with a command",
+        )
     require_text(data, spot.shown)
     try:
         data.decode()
@@ -232,7 +230,7 @@ def load_text(spot: Spot) -> bytes:
 
 def keep_first(spot: Spot, keeping: Keeping) -> None:
     """Take the snapshot that a session's first write of a path is due."""
-    file = real_path(spot)
+    file = spot.real_path
     if spot.stat is None:
         keeping.snapshots.keep(keeping.session, file, None)
         return

@@ -41,6 +41,8 @@ class LineReader:
 
     def read_line(self, offset: int, column: int) -> Excerpt:
         """Give the line that starts at `offset`, cut to the limit around byte `column` (from 1) when it is long."""
+        if self._text is not None and offset >= len(self._text):
+            return Excerpt("", cut=True)  # too far down a UTF-16 file to be shown
         middle = offset + column - 1
         first = max(offset, middle - _SPAN_BYTES)
         before = self._read(first, middle)

@@ -9,9 +9,8 @@ By rising rank: the global excludes file, `.git/info/exclude`, each `.gitignore`
 """
 
 import os
-import re
 import stat as modes
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -19,7 +18,8 @@ if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
 
 _RULES_BYTES = 1_000_000
-_EXCLUDES_FILE = re.compile(r'^\s*excludesfile\s*=\s*"?(.*?)"?\s*$', re.IGNORECASE | re.MULTILINE)
+FindExcludes = Callable[[str], str | None]
+"""Gives the excludes file that Git's configuration names for a checkout; handed in, since it is Git's to say."""
 
 
 class Ignores:
@@ -28,14 +28,17 @@ class Ignores:
     Args:
         root: absolute real path.
         environ: where `HOME` and `XDG_CONFIG_HOME` say where the global excludes file is.
+        find_excludes: names another; None to leave it at that.
     """
 
-    def __init__(self, root: str, environ: Mapping[str, str]) -> None:
+    def __init__(self, root: str, environ: Mapping[str, str], find_excludes: FindExcludes | None = None) -> None:
         self._root = root
         self._environ = environ
+        self._find_excludes = find_excludes
         self.top = _find_repository(root) or root
         """Where the rules begin: the checkout's top, or the root outside Git."""
         self._lines = cache(_read_rules)
+        self._shared_files = cache(self._list_shared_files)
         self._spec = cache(self._load_spec)
         self._folder_ignored = cache(self._judge_folder)
 
@@ -75,7 +78,7 @@ class Ignores:
     def _judge(self, path: str, *, folder: bool) -> bool:
         target = os.path.join(self._root, path)
         files = [(os.path.join(level, ".gitignore"), level) for level in self._levels_above(target)[::-1]]
-        files += [(shared, self.top) for shared in reversed(list(self._shared_files()))]
+        files += [(shared, self.top) for shared in reversed(self._shared_files())]
         for file, base in files:
             spec = self._spec(file)
             relative = os.path.relpath(target, base)
@@ -99,21 +102,16 @@ class Ignores:
             good.append(line)
         return GitIgnoreSpec.from_lines(good)
 
-    def _shared_files(self) -> Iterator[str]:
+    def _list_shared_files(self) -> list[str]:
         """Give the rule files that belong to no folder, the lowest rank first."""
-        yield self._find_global_excludes()
         common = find_common_folder(self.top)
-        if common:
-            yield os.path.join(common, "info", "exclude")
+        return [self._find_global_excludes(), *([os.path.join(common, "info", "exclude")] if common else [])]
 
     def _find_global_excludes(self) -> str:
-        home = self._environ.get("HOME", "")
-        config = self._environ.get("XDG_CONFIG_HOME") or os.path.join(home, ".config")
-        for path in (os.path.join(home, ".gitconfig"), os.path.join(config, "git", "config")):
-            match = _EXCLUDES_FILE.search("\n".join(self._lines(path)))
-            if match:
-                chosen = match[1]
-                return os.path.join(home, chosen[2:]) if chosen.startswith("~/") else chosen
+        chosen = self._find_excludes(self.top) if self._find_excludes is not None else None
+        if chosen is not None:
+            return chosen
+        config = self._environ.get("XDG_CONFIG_HOME") or os.path.join(self._environ.get("HOME", ""), ".config")
         return os.path.join(config, "git", "ignore")
 
 

@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterator
 
 from exeora_ws.errors import ExeoraError
+from exeora_ws.files.paths import split_path
 from exeora_ws.files.root import Root
 from exeora_ws.files.tree import Tree, sort_key
 
@@ -56,7 +57,7 @@ class _Walk:
     def _scan(root: Root, folder: str) -> list[tuple[str, bool]]:
         """Give the links and folders in a folder; nothing for one that cannot be read or is a link by now."""
         try:
-            with root.locate(folder or ".", follow_last=False) as spot:
+            with root.locate_real(split_path(folder)) as spot:
                 descriptor = spot.open_folder()
         except ExeoraError:
             return []

@@ -14,9 +14,10 @@ from exeora_ws.errors import ExeoraError
 from exeora_ws.files.faults import translated
 from exeora_ws.files.globs import Glob
 from exeora_ws.files.links import find_links
-from exeora_ws.files.paths import show
+from exeora_ws.files.paths import join_shown, split_path
 from exeora_ws.files.ripgrep import Patience, Ripgrep
 from exeora_ws.files.root import Root
+from exeora_ws.files.sizes import take_what_fits
 from exeora_ws.files.spot import Spot
 from exeora_ws.files.tree import Tree, sort_key
 from exeora_ws.limits import LIST_ENTRIES
@@ -36,11 +37,13 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """Sorted entries. `truncated` is True exactly when there are more."""
+    """Sorted entries, as many as an answer may hold. `truncated` is True exactly when there are more."""
 
     path: str
     entries: tuple[Entry, ...]
     truncated: bool
+    unreadable: int = 0
+    """Folders below that could not be read."""
 
 
 def list_folder(spot: Spot, *, glob: Glob | None = None, limit: int = LIST_ENTRIES) -> Listing:
@@ -64,10 +67,11 @@ def list_folder(spot: Spot, *, glob: Glob | None = None, limit: int = LIST_ENTRI
                 key=lambda pair: pair[0],
             )
             stats = ((entry.name, _lstat(entry.name, descriptor)) for _, entry in chosen[:limit])
-            entries = [_make_entry(_join(spot.shown, name), found) for name, found in stats if found]
+            entries = (_make_entry(join_shown(spot.shown, name), found) for name, found in stats if found)
+            fitting, cut = take_what_fits(entries, _get_texts)
     finally:
         os.close(descriptor)
-    return Listing(spot.shown, tuple(entries), truncated=len(chosen) > limit)
+    return Listing(spot.shown, fitting, truncated=cut or len(chosen) > limit)
 
 
 def list_tree(
@@ -89,8 +93,8 @@ def list_tree(
         cutoff = sort_key(files[-1]) if more else None
         links = find_links(root, tree, {os.path.dirname(path) for path in files}, cutoff)
         chosen = sorted((*files, *filter(tree.is_chosen, links)), key=sort_key)
-        entries = tuple(_stat_all(root, spot.shown, chosen[:limit]))
-    return Listing(spot.shown, entries, truncated=more or len(chosen) > limit)
+        entries, cut = take_what_fits(_stat_all(root, spot.shown, chosen[:limit]), _get_texts)
+    return Listing(spot.shown, entries, truncated=cut or more or len(chosen) > limit, unreadable=tree.unreadable)
 
 
 def _list_one(spot: Spot, glob: Glob | None) -> Listing:
@@ -105,6 +109,10 @@ def _make_entry(path: str, found: os.stat_result) -> Entry:
     return Entry(path, kind, found.st_size if kind == "file" else None)
 
 
+def _get_texts(entry: Entry) -> tuple[str]:
+    return (entry.path,)
+
+
 def _stat_all(root: Root, shown: str, paths: Iterable[str]) -> Iterator[Entry]:
     """Look at each path inside the root; what has gone meanwhile, or is reached through a link now, is left out."""
     last, folder = None, None
@@ -117,7 +125,7 @@ def _stat_all(root: Root, shown: str, paths: Iterable[str]) -> Iterator[Entry]:
                 folder, last = _open_folder(root, parent), parent
             found = _lstat(name, folder) if folder is not None else None
             if found is not None:
-                yield _make_entry(_join(shown, path), found)
+                yield _make_entry(join_shown(shown, path), found)
     finally:
         if folder is not None:
             os.close(folder)
@@ -125,7 +133,7 @@ def _stat_all(root: Root, shown: str, paths: Iterable[str]) -> Iterator[Entry]:
 
 def _open_folder(root: Root, path: str) -> int | None:
     try:
-        with root.locate(path or ".", follow_last=False) as spot:
+        with root.locate_real(split_path(path)) as spot:
             return spot.open_folder()
     except ExeoraError:
         return None
@@ -136,7 +144,3 @@ def _lstat(name: str, folder: int) -> os.stat_result | None:
         return os.stat(name, dir_fd=folder, follow_symlinks=False)
     except OSError:
         return None
-
-
-def _join(folder: str, name: str) -> str:
-    return show(name) if folder == "." else f"{folder}/{show(name)}"

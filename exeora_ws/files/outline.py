@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from exeora_ws.errors import ExeoraError
-from exeora_ws.files.paths import show
+from exeora_ws.files.paths import show, split_path
 from exeora_ws.files.ripgrep import Patience, Ripgrep
 from exeora_ws.files.root import Root
 from exeora_ws.files.spot import Spot
@@ -67,7 +67,7 @@ def _draw(root: Root, tree: Tree, patience: Patience, top: str, depth: int) -> I
 def _scan(root: Root, path: str) -> list[tuple[str, bool]]:
     """Give names and whether they are folders, sorted; nothing for one that cannot be read or is a link by now."""
     try:
-        with root.locate(path or ".", follow_last=False) as spot:
+        with root.locate_real(split_path(path)) as spot:
             descriptor = spot.open_folder()
     except ExeoraError:
         return []

@@ -116,7 +116,7 @@ class Overlay:
 
     def load(self, key: Key) -> bytes:
         """Read the text that a path has on disk, where its `source` says."""
-        with self._root.locate("/".join(self.after[key].source or key), follow_last=False) as spot:
+        with self._root.locate_real(self.after[key].source or key) as spot:
             return load_text(spot)
 
     def _find(self, path: str, *, follow: bool) -> Key:

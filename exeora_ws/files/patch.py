@@ -15,6 +15,8 @@ from exeora_ws.files.journal import (
     Change,
     Entry,
     Journal,
+    Undone,
+    decode_key,
     decode_path,
     encode_path,
     list_dead_entries,
@@ -23,6 +25,7 @@ from exeora_ws.files.journal import (
 )
 from exeora_ws.files.overlay import After, Before, Key, Operation, Overlay, lay_over
 from exeora_ws.files.patch_diff import diff_patch
+from exeora_ws.files.paths import show
 from exeora_ws.files.reach import Reach
 from exeora_ws.files.root import Root
 from exeora_ws.files.spot import Spot
@@ -46,6 +49,8 @@ class Recovered:
     root: str
     left: tuple[str, ...]
     """Paths below the root that somebody had written since, left as they are."""
+    pending: tuple[str, ...] = ()
+    """Paths that could not be put back now; the next recovery tries again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,10 +116,11 @@ def _carry_out(root: Root, overlay: Overlay, keeping: Keeping, patches: Path) ->
             for step in steps:
                 _remove(root, step)
         except BaseException as error:
-            left = undo(root, entry, journal)
-            entry.commit()
-            if left:
-                raise _incomplete(left) from error
+            undone = undo(root, entry, journal)
+            if not undone.pending:
+                entry.commit()
+            if undone.left or undone.pending:
+                raise _incomplete(undone) from error
             raise
         entry.commit()
 
@@ -211,15 +217,22 @@ def _remove(root: Root, step: _Step) -> None:
 
 @contextmanager
 def _locate(root: Root, key: Key) -> Iterator[Spot]:
-    with root.locate("/".join(key), follow_last=False) as spot:
+    with root.locate_real(key) as spot:
         yield spot
 
 
-def _incomplete(left: list[str]) -> ToolFailed:
+def _incomplete(undone: Undone) -> ToolFailed:
+    if undone.pending:
+        return ToolFailed(
+            "the patch failed, and not all of it could be taken back yet; what the files held is kept",
+            reason="undo_incomplete",
+            hint="see to room and permissions: the next patch in any project, or the next start, takes the rest back",
+            data={"left": list(map(show, undone.left)), "pending": list(map(show, undone.pending))},
+        )
     return ToolFailed(
         "the patch failed and was taken back, but for files that somebody else wrote meanwhile",
         reason="undo_incomplete",
-        data={"left": left},
+        data={"left": list(map(show, undone.left))},
     )
 
 
@@ -246,9 +259,10 @@ def recover_patches(patches: Path, locks: Path) -> list[Recovered]:
 def _recover(entry: Entry, journal: Journal, locks: Path) -> Recovered:
     where = decode_path(journal.root)
     names = [name for change in journal.changes for name in (change.path, change.moved_to) if name is not None]
-    keys = [tuple(decode_path(name).split("/")) for name in names]
+    keys = [decode_key(name) for name in names]
     with Root(Path(where)) as root, _hold_all(root, keys, locks, Cancellation()):
-        left = undo(root, entry, journal)
+        undone = undo(root, entry, journal)
+    if not undone.pending:
         entry.commit()
-    entry.remove()
-    return Recovered(where, tuple(left))
+        entry.remove()
+    return Recovered(where, undone.left, undone.pending)

@@ -8,6 +8,7 @@ from exeora_ws.files.difference import Diff, diff_with_header, quote_name
 from exeora_ws.files.overlay import After, Before, Key, Overlay
 from exeora_ws.files.paths import show
 from exeora_ws.files.root import Root
+from exeora_ws.files.sizes import count_diff_bytes
 from exeora_ws.limits import DIFF_BYTES, SNAPSHOT_FILE_BYTES
 
 
@@ -22,7 +23,7 @@ def diff_patch(root: Root, overlay: Overlay) -> Diff:
             continue  # shown where it went
         part = _diff_one(root, overlay, before, after, room)
         parts.append(part.text)
-        room -= len(part.text.encode())
+        room -= count_diff_bytes(part.text)
         if part.truncated or room <= 0:
             return Diff("".join(parts), truncated=True)
     return Diff("".join(parts), truncated=False)
@@ -67,12 +68,12 @@ def _git_mode(mode: int) -> str:
 def _load(root: Root, key: Key) -> bytes:
     """Read what is on disk, a link's target for a link; what is too large or closed is shown as binary."""
     try:
-        with root.locate("/".join(key), follow_last=False) as spot:
+        with root.locate_real(key) as spot:
             if spot.is_link:
                 return os.fsencode(os.readlink(spot.name, dir_fd=spot.descriptor))
             with open(spot.open_file(), "rb") as stream:
                 if os.fstat(stream.fileno()).st_size > SNAPSHOT_FILE_BYTES:
                     return b"\0"
-                return stream.read()
+                return stream.read(SNAPSHOT_FILE_BYTES)
     except ExeoraError:
         return b"\0"

@@ -25,7 +25,7 @@ class RelativePath:
     @property
     def shown(self) -> str:
         """How messages and results name it."""
-        return show("/".join(self.parts)) or "."
+        return join_shown(".", "/".join(self.parts))
 
 
 def parse_path(text: str) -> RelativePath:
@@ -81,6 +81,20 @@ def show(name: str) -> str:
     return name
 
 
+def join_shown(folder: str, path: str) -> str:
+    """Name a path below a shown folder so that it can be given back: a project's own `~` folder as `./~`."""
+    if not path:
+        return folder
+    if folder != ".":
+        return f"{folder}/{show(path)}"
+    return show(f"./{path}" if path == "~" or path.startswith("~/") else path)
+
+
+def split_path(path: str) -> tuple[str, ...]:
+    """Give the parts of a real path below a root; none for an empty one."""
+    return tuple(path.split("/")) if path else ()
+
+
 def find_bytes_shown(text: str) -> str | None:
     r"""Give the name that `show` would show as `text` because of bytes outside UTF-8; None when it holds no `\xNN`."""
     if not _SHOWN_BYTE.search(text):
@@ -89,13 +103,19 @@ def find_bytes_shown(text: str) -> str | None:
 
 
 def is_git_name(name: str) -> bool:
-    """Whether git, on any file system it guards against, takes this name for its own folder.
+    """Whether git, on any file system it guards against, takes this name for its own folder."""
+    return means_one_of(name, (".git", "git~1"))
 
-    Covers case, the short name `git~1`, trailing dots and spaces, streams (`.git:x`) and backslashes of NTFS, and the
-    characters that HFS+ ignores.
+
+def means_one_of(name: str, wanted: tuple[str, ...]) -> bool:
+    """Whether some file system takes this name for one of those (lower case).
+
+    Covers case, trailing dots and spaces, streams (`.git:x`) and backslashes of NTFS, and what HFS+ ignores; short
+    names (`git~1`) are for the caller to name.
     """
-    for piece in name.split("\\"):
-        bare = _IGNORED_ON_HFS.sub("", unicodedata.normalize("NFC", piece)).casefold()
-        if bare.split(":")[0].rstrip(". ") in (".git", "git~1"):
-            return True
-    return False
+    return any(_reduce(piece) in wanted for piece in name.split("\\"))
+
+
+def _reduce(name: str) -> str:
+    bare = _IGNORED_ON_HFS.sub("", unicodedata.normalize("NFC", name)).casefold()
+    return bare.split(":")[0].rstrip(". ")

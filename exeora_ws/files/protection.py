@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from exeora_ws.errors import PathEscape
-from exeora_ws.files.paths import is_git_name
+from exeora_ws.files.paths import is_git_name, means_one_of
 from exeora_ws.files.root import Root
 from exeora_ws.files.spot import Spot
 
-POLICY_FILE = "exeora.toml"
+_POLICY_NAMES = ("exeora.toml", "exeora~1.tom")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Protection:
             raise PathEscape(
                 f"{spot.shown}: Git's own folder cannot be written", reason="git_folder", hint="use git itself"
             )
-        if not self.policy_writable and len(spot.real) == 1 and spot.real[0].casefold() == POLICY_FILE:
+        if not self.policy_writable and spot.real and means_one_of(spot.real[0], _POLICY_NAMES):
             raise PathEscape(
                 f"{spot.shown}: holds the project's policy, which tools cannot write",
                 reason="policy_file",

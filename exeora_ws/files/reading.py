@@ -4,14 +4,16 @@ Lines end at `\n` and nowhere else (contract, section 3); `\r` stays in the text
 """
 
 import os
+import sys
 from dataclasses import dataclass
 
 from exeora_ws.cancellation import Cancellation
-from exeora_ws.errors import InvalidArguments
+from exeora_ws.errors import InvalidArguments, ToolFailed
 from exeora_ws.files.faults import translated
 from exeora_ws.files.kinds import HEAD_BYTES, require_text
+from exeora_ws.files.sizes import count_json_bytes
 from exeora_ws.files.spot import Spot
-from exeora_ws.limits import READ_BYTES
+from exeora_ws.limits import READ_BYTES, RESULT_TEXT_BYTES
 
 BOM = b"\xef\xbb\xbf"
 _NEWLINE = 0x0A
@@ -33,6 +35,8 @@ class TextRange:
     """The column in `next_line` to go on from, when a line longer than the limit was cut."""
     replaced: int
     """How many U+FFFD in `content` stand for bytes that are not UTF-8."""
+    raw: bytes
+    """The bytes behind `content`, with the byte order mark when it begins at the file's beginning."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +62,11 @@ def read_text(
 
     A single line longer than `max_bytes` is cut at a character and continued with `column`. A UTF-8 BOM is no text.
 
+    Less is given of a text that JSON would make larger than an answer may be.
+
     Raises:
         InvalidArguments: `invalid_range`, `offset_past_end` (states the line count), `column_past_end`.
-        PathNotFound, ToolFailed: nothing there, no regular file, `binary`, `permission_denied`.
+        PathNotFound, ToolFailed: nothing there, no regular file, `binary`, `permission_denied`, `stale`.
         Cancelled: during the count.
     """
     _check_range(offset, limit, column)
@@ -110,13 +116,13 @@ def _read(  # noqa: PLR0917 - the arguments of `read_text`, checked
     start = census.start + column - 1
     if column > 1:
         _require_column(descriptor, census, start, shown)
-    raw = os.pread(descriptor, max_bytes + 1, start)
-    part = _cut(raw, limit, max_bytes)
-    require_text(part, shown)
+    raw = os.pread(descriptor, min(max_bytes + 1, census.end - start), start)
+    if len(raw) < min(max_bytes + 1, census.end - start):
+        raise ToolFailed(f"{shown}: became shorter while it was being read", reason="stale", hint="read it again")
+    part, content, replaced = _fit(raw, limit, max_bytes, shown)
     truncated = start + len(part) < census.end
     cut_inside = truncated and not part.endswith(b"\n")
     next_line = offset + part.count(b"\n")
-    content, replaced = decode_shown(part)
     return TextRange(
         content=content,
         total_lines=census.total_lines,
@@ -125,6 +131,7 @@ def _read(  # noqa: PLR0917 - the arguments of `read_text`, checked
         next_line=next_line if truncated else None,
         next_column=column + len(part) if cut_inside else None,
         replaced=replaced,
+        raw=head[:base] + part if start == base else part,
     )
 
 
@@ -133,12 +140,13 @@ def _lines(count: int) -> str:
 
 
 def _count_lines(descriptor: int, base: int, wanted: int, cancellation: Cancellation) -> _Census:
-    """Count every line and note where line `wanted` starts."""
+    """Count every line up to where the file ends now, and note where line `wanted` starts."""
+    end = os.fstat(descriptor).st_size or sys.maxsize  # what says 0 may be made while it is read, as under /proc
     buffer = bytearray(_BUFFER_BYTES)
     position, newlines, unended = base, 0, False
     start: int | None = base if wanted == 1 else None
     os.lseek(descriptor, base, os.SEEK_SET)
-    while size := os.readv(descriptor, [buffer]):
+    while size := min(os.readv(descriptor, [buffer]), end - position):
         cancellation.raise_if_cancelled()
         here = buffer.count(b"\n", 0, size)
         if start is None and newlines + here >= wanted - 1:
@@ -183,6 +191,19 @@ def _cut(raw: bytes, limit: int | None, max_bytes: int) -> bytes:
         return raw
     newline = raw.rfind(b"\n", 0, max_bytes)
     return raw[: newline + 1] if newline >= 0 else trim_character(raw[:max_bytes])
+
+
+def _fit(raw: bytes, limit: int | None, max_bytes: int, shown: str) -> tuple[bytes, str, int]:
+    """Cut, and cut again while the text would be too long as JSON; gives the bytes, and them decoded for showing."""
+    while True:
+        part = _cut(raw, limit, max_bytes)
+        if b"\0" in part:
+            require_text(part, shown)
+        content, replaced = decode_shown(part)
+        size = count_json_bytes(content)
+        if size <= RESULT_TEXT_BYTES:
+            return part, content, replaced
+        max_bytes = max(1, len(part) * RESULT_TEXT_BYTES // size)
 
 
 def _take_lines(raw: bytes, limit: int) -> bytes:

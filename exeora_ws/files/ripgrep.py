@@ -1,6 +1,7 @@
 """ripgrep as a child: which binary, how it is confined and silenced, and how its output is read with patience."""
 
 import os
+import re
 import select
 import shutil
 import sysconfig
@@ -11,7 +12,8 @@ from types import TracebackType
 from typing import Protocol, Self
 
 from exeora_ws.cancellation import Cancellation, Progress, no_progress
-from exeora_ws.errors import ExeoraError, ToolFailed, ToolTimeout
+from exeora_ws.errors import ExeoraError, InvalidArguments, ToolFailed, ToolTimeout
+from exeora_ws.files.ignores import FindExcludes
 from exeora_ws.files.root import Root
 from exeora_ws.limits import SEARCH_SECONDS
 
@@ -19,9 +21,14 @@ _CHUNK_BYTES = 65_536
 _TICK_SECONDS = 1.0
 _END_SECONDS = 5.0
 _PASSED_ON = ("PATH", "TMPDIR")
+_GOOD_CODES = (0, 1)  # found something, found nothing
+_REFUSALS = (b"regex parse error", b"is not allowed in a regex", b"exceeds size limit", b"impossible to match")
+_ADVICE = "\n\nConsider"  # other options of the program, which a caller does not have
 # Of the ignore rules it is left only the .gitignore files in the folder it walks: see ignores.py.
 _ALWAYS = (
     "--no-config",
+    "--no-mmap",  # a file that shrinks meanwhile would kill it
+    "--no-ignore-messages",  # so that each complaint is about a file it could not read
     "--color=never",
     "--hidden",
     "--no-ignore-dot",
@@ -56,6 +63,10 @@ class PipedChild(Protocol):
 
     def stderr_tail(self) -> bytes:
         """Give the last of what it wrote to stderr."""
+        ...
+
+    def count_system_errors(self) -> int:
+        """Count its complaints about errors of the system."""
         ...
 
     def poll(self) -> int | None:
@@ -125,6 +136,8 @@ class Ripgrep:
     program: str
     spawn: Spawn
     environ: Mapping[str, str]
+    find_excludes: FindExcludes | None = None
+    """Names the file of global ignore rules, where Git's configuration does."""
 
     def start(
         self,
@@ -217,7 +230,40 @@ def read_chunks(child: PipedChild, patience: Patience, describe: Progress | None
     patience.cancellation.raise_if_cancelled()
 
 
-def end(child: PipedChild) -> tuple[int, bytes]:
-    """Wait for the child that has closed its output; gives exit code and the last of its stderr."""
+def finish(child: PipedChild) -> int:
+    """Wait for the child that has closed its output; gives how many files and folders it could not read.
+
+    Raises:
+        InvalidArguments: `invalid_pattern`, with ripgrep's pointer at the spot.
+        ToolFailed: `search_failed`: it came to its end in any other way, so what it gave may not be all.
+    """
     code = child.wait(_END_SECONDS)
-    return code, child.stderr_tail()
+    complaints = child.stderr_tail()
+    if code in _GOOD_CODES:
+        return 0
+    if any(mark in complaints for mark in _REFUSALS):
+        text = complaints.decode("utf-8", "replace").strip().removeprefix("rg: ")
+        raise InvalidArguments(
+            f"pattern: {text.partition(_ADVICE)[0]}",
+            reason="invalid_pattern",
+            hint="patterns are Rust regular expressions: no look-around, no back-references",
+        )
+    unreadable = child.count_system_errors()
+    if code > 0 and (unreadable or _only_about_rules(complaints)):
+        return unreadable
+    raise ToolFailed(
+        "ripgrep came to no good end, so what it found may not be all",
+        reason="search_failed",
+        data={"exitCode": code, "stderr": _without_paths(complaints)},
+    )
+
+
+def _only_about_rules(complaints: bytes) -> bool:
+    """Whether it only minds rules of a `.gitignore` that mean nothing, which Git passes over, too."""
+    lines = complaints.splitlines()
+    return bool(lines) and all(b"error parsing glob" in line for line in lines)
+
+
+def _without_paths(complaints: bytes) -> str:
+    text = complaints.decode("utf-8", "replace").strip()
+    return re.sub(r"(?<![\w.])/[^\s:]*", "…", text)[-500:]

@@ -12,7 +12,7 @@ from typing import Self
 
 from exeora_ws.errors import PathEscape, PathNotFound, ToolFailed, WorkspaceUnavailable
 from exeora_ws.files.faults import translate, translated
-from exeora_ws.files.paths import RelativePath, find_bytes_shown, parse_path, show
+from exeora_ws.files.paths import RelativePath, find_bytes_shown, join_shown, parse_path
 from exeora_ws.files.spot import STEP, Held, Spot, Trail
 
 _MAX_LINKS = 40
@@ -56,8 +56,7 @@ class Root(Held):
 
     def show(self, parts: tuple[str, ...]) -> str:
         """Name a path below this root as callers know it."""
-        below = show("/".join(parts))
-        return f"{self.shown}/{below}" if self.shown and below else self.shown or below or "."
+        return join_shown(self.shown or ".", "/".join(parts))
 
     def locate(self, path: str, *, follow_last: bool = True) -> Spot:
         """Walk to where `path` leads, inside the root; the last name need not exist.
@@ -81,6 +80,32 @@ class Root(Held):
             spot.close()
             raise PathNotFound(f"{spot.shown}: is not a folder", reason="not_a_folder")
         return spot
+
+    def locate_real(self, parts: tuple[str, ...]) -> Spot:
+        """Walk to a path as `Spot.real` or a walk of our own gives it: each name as it is, and no link followed.
+
+        Raises:
+            PathNotFound: `not_a_folder`, also where a link has taken a folder's place.
+        """
+        trail = Trail(self._descriptor)
+        shown = self.show(parts)
+        try:
+            with translated(shown):
+                return self._enter_all(trail, parts, shown)
+        finally:
+            trail.close()
+
+    def _enter_all(self, trail: Trail, parts: tuple[str, ...], shown: str) -> Spot:
+        trail.visited += parts[:-1]
+        for depth, name in enumerate(parts[:-1]):
+            try:
+                trail.enter(name)
+            except FileNotFoundError:
+                trail.missing = parts[depth:-1]
+                return Spot(trail.take(), self, shown=shown, trail=trail, name=parts[-1], stat=None)
+        name = parts[-1] if parts else "."
+        found = _lstat(name, trail.here)
+        return Spot(trail.take(), self, shown=shown, trail=trail, name=name, stat=found)
 
     @staticmethod
     def _prefer_there(first: Spot, second: Spot) -> Spot:
@@ -117,7 +142,7 @@ class Root(Held):
                 found = _lstat(name, trail.here)
                 if found is None or not (follow_last and modes.S_ISLNK(found.st_mode)):
                     return self._arrive(trail, name, found, shown, from_link=from_link)
-                target = os.readlink(name, dir_fd=trail.here)
+                target = _read_link(name, trail.here)
             if target is not None:
                 links += 1
                 if links > _MAX_LINKS:
@@ -166,6 +191,15 @@ def _lstat(name: str, folder: int) -> os.stat_result | None:
         return os.stat(name, dir_fd=folder, follow_symlinks=False)
     except FileNotFoundError:
         return None
+
+
+def _read_link(name: str, folder: int) -> str:
+    try:
+        return os.readlink(name, dir_fd=folder)
+    except OSError as error:
+        if error.errno == errno.EINVAL:  # it was a link an instant ago
+            error.errno = errno.ELOOP
+        raise
 
 
 def _escapes(shown: str) -> PathEscape:

@@ -8,12 +8,13 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from exeora_ws.errors import ExeoraError, InvalidArguments, ToolFailed
+from exeora_ws.errors import ExeoraError, InvalidArguments
 from exeora_ws.files.excerpts import Excerpt, LineReader
 from exeora_ws.files.globs import Glob
-from exeora_ws.files.paths import show
-from exeora_ws.files.ripgrep import Patience, PipedChild, Ripgrep, end, read_chunks
+from exeora_ws.files.paths import join_shown, split_path
+from exeora_ws.files.ripgrep import Patience, PipedChild, Ripgrep, finish, read_chunks
 from exeora_ws.files.root import Root
+from exeora_ws.files.sizes import take_what_fits
 from exeora_ws.files.spot import Spot
 from exeora_ws.files.tree import Tree, sort_key
 from exeora_ws.limits import GREP_MATCHES
@@ -33,9 +34,8 @@ _OUTPUT = (
     "--byte-offset",
     "--max-columns=1",
     "--binary",
-    "--crlf",
 )
-_REFUSALS = (b"regex parse error", b"is not allowed in a regex", b"exceeds size limit", b"error parsing")
+_CARRIAGE_RETURN = re.compile(r"\r|(?<!\\)(?:\\\\)*\\(?:r|x0[dD]|x\{0*[dD]\})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class Found:
     skipped_binary: int
     """Files that match but are not text; of those looked at before the end or the limit."""
     unreadable: int
-    """Files that could not be opened, of the last ones complained about."""
+    """Files and folders that could not be read, of those looked at before the end or the limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +119,8 @@ def _read_query(query: Query) -> list[str]:
     if b"\0" in raw or len(raw) > _PATTERN_BYTES:
         raise _refuse(f"holds a NUL, or more than {_PATTERN_BYTES} bytes")
     options = ["--fixed-strings"] if query.fixed else []
+    if not _CARRIAGE_RETURN.search(query.pattern):
+        options.append("--crlf")  # `$` stands before `\r\n` as well, unless the pattern speaks of `\r` itself
     options += ["--ignore-case" if query.ignore_case else "--case-sensitive"]
     return [*options, f"--regexp={query.pattern}"]
 
@@ -179,24 +181,19 @@ class _Search:
                 hits.files.setdefault(name, []).append(place)
                 self._so_far = hits.count
         else:
-            self._finish(child, hits)
+            hits.unreadable = finish(child)
         hits.more = hits.count > self._limit
         return hits
-
-    @staticmethod
-    def _finish(child: PipedChild, hits: _Hits) -> None:
-        code, complaints = end(child)
-        hits.unreadable = sum(1 for line in complaints.split(b"\n") if b"(os error " in line)
-        if code > 1 and not hits.unreadable and not hits.files:
-            raise _translate_refusal(complaints)
 
     def _show(self, hits: _Hits, open_file: Callable[[str], int | None], shown: str) -> Found:
         matches: list[Match] = []
         for path in sorted(hits.files, key=sort_key):
-            matches += _read_file(open_file(path), _join(shown, path), hits.files[path][: self._limit - len(matches)])
+            places = hits.files[path][: self._limit - len(matches)]
+            matches += _read_file(open_file(path), join_shown(shown, path), places)
             if len(matches) >= self._limit:
                 break
-        return Found(tuple(matches), hits.more, hits.binary, hits.unreadable)
+        fitting, cut = take_what_fits(matches, lambda match: (match.path, match.text))
+        return Found(fitting, cut or hits.more, hits.binary, hits.unreadable)
 
     def _tell(self, _line: str) -> None:
         self._patience.progress(f"searching: {self._so_far} matches so far")
@@ -217,20 +214,9 @@ def _parse_rows(chunks: Iterator[bytes]) -> Iterator[tuple[bytes, _Place | None]
         rest = rest[position:]
 
 
-def _translate_refusal(complaints: bytes) -> ExeoraError:
-    text = complaints.decode("utf-8", "replace").strip().removeprefix("rg: ")
-    if any(mark in complaints for mark in _REFUSALS):
-        return InvalidArguments(
-            f"pattern: {text}",
-            reason="invalid_pattern",
-            hint="patterns are Rust regular expressions: no look-around, no back-references",
-        )
-    return ToolFailed("ripgrep could not search", reason="search_failed", data={"stderr": text[:500]})
-
-
 def _open_below(root: Root, path: str) -> int | None:
     try:
-        with root.locate(path) as spot:
+        with root.locate_real(split_path(path)) as spot:
             return spot.open_file()
     except ExeoraError:
         return None
@@ -251,9 +237,3 @@ def _read_file(descriptor: int | None, path: str, places: Sequence[_Place]) -> l
 
 def _make_match(path: str, place: _Place, excerpt: Excerpt) -> Match:
     return Match(path, place.line, excerpt.text, excerpt.cut)
-
-
-def _join(folder: str, path: str) -> str:
-    if not path:
-        return folder
-    return show(path) if folder == "." else f"{folder}/{show(path)}"

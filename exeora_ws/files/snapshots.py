@@ -80,7 +80,8 @@ class Snapshots:
                 name = self._store(descriptor)
                 why_not = None if name else "too_large"
                 self._write(session, Snapshot(file=file, taken=time.time(), object=name, mode=mode, why_not=why_not))
-        self._prune_sometimes()
+        with translated("the snapshot store"):
+            self._prune_sometimes()
 
     def keep_unreadable(self, session: str, file: str) -> None:
         """Record that a file was there and could not be read, so that no later content passes for the first."""
@@ -194,6 +195,9 @@ class Snapshots:
                     digest.update(chunk)
                     stream.write(chunk)
                     position += len(chunk)
+                    if position > self._max_file_bytes:  # it grows
+                        draft.unlink()
+                        return None
             name = digest.hexdigest()
             make_private_folder(self._object(name).parent)
             os.replace(draft, self._object(name))

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 STEP = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC | getattr(os, "O_PATH", os.O_RDONLY)
 """How a folder on the way is opened."""
+_LIST = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 _KINDS = {
@@ -82,6 +83,11 @@ class Spot(Held):
         """Every name stepped on, links and their targets too."""
 
     @property
+    def real_path(self) -> str:
+        """Its absolute path, every link below the root followed."""
+        return os.path.join(self.root.path, *self.real)
+
+    @property
     def is_folder(self) -> bool:
         """Whether a folder is there."""
         return self.stat is not None and modes.S_ISDIR(self.stat.st_mode)
@@ -130,10 +136,16 @@ class Spot(Held):
         Raises:
             PathNotFound: nothing is there, or `not_a_folder`.
         """
+        return self._open_folder(_LIST)
+
+    def enter_folder(self) -> int:
+        """Open the folder to start a command in, which may be closed to listing. Otherwise as `open_folder`."""
+        return self._open_folder(STEP)
+
+    def _open_folder(self, flags: int) -> int:
         self.require_there()
         if not self.is_folder:
             raise PathNotFound(f"{self.shown}: is not a folder", reason="not_a_folder")
-        flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
         with translated(self.shown):
             return os.open(self.name, flags, dir_fd=self.descriptor)
 

@@ -6,10 +6,11 @@ from collections.abc import Iterator, Sequence
 
 from exeora_ws.files.globs import Glob
 from exeora_ws.files.ignores import Ignores
-from exeora_ws.files.ripgrep import Patience, PipedChild, Ripgrep, end, read_chunks
+from exeora_ws.files.ripgrep import Patience, PipedChild, Ripgrep, finish, read_chunks
 from exeora_ws.files.spot import Spot
 
 _SPARE = 1_000
+_END_SECONDS = 5.0
 
 
 def sort_key(path: str) -> bytes:
@@ -33,9 +34,11 @@ class Tree:
         self._patience = patience
         self._glob = glob
         self._seen = 0
+        self.unreadable = 0
+        """Folders that could not be read."""
         self._ignoring = True
         self._folder = "/".join(spot.real)
-        self._ignores = Ignores(str(spot.root.path), ripgrep.environ)
+        self._ignores = Ignores(str(spot.root.path), ripgrep.environ, ripgrep.find_excludes)
         self._from_top = os.path.normpath(os.path.relpath(spot.root.path, self._ignores.top) + "/" + self._folder)
         self._start = "./" if self._from_top == "." else f"./{self._from_top}"
         self._skip = len(os.fsencode(self._start.rstrip("/"))) + 1
@@ -82,7 +85,7 @@ class Tree:
         with whole.run(["--files", "--quiet"]) as child:
             for _ in read_chunks(child, self._patience):
                 pass
-            return end(child)[0] == 0
+            return child.wait(_END_SECONDS) == 0
 
     def find_files(self, limit: int) -> tuple[list[str], bool]:
         """Give the first `limit` files in order, and whether there are more."""
@@ -107,7 +110,7 @@ class Tree:
             for chunk in read_chunks(child, self._patience, self._tell):
                 *paths, rest = (rest + chunk).split(b"\0")
                 yield from map(self.name, paths)
-            end(child)
+            self.unreadable = finish(child)
 
     def _tell(self, _line: str) -> None:
         self._patience.progress(f"listing: {self._seen} files so far")

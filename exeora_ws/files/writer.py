@@ -7,7 +7,7 @@ import errno
 import os
 import secrets
 import stat as modes
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 
 from exeora_ws.errors import ToolFailed
@@ -252,25 +252,36 @@ class _Draft(Held):
 
 
 def _copy_xattrs(spot: Spot, target: int) -> None:
-    if not hasattr(os, "listxattr"):
-        return
     try:
         source = os.open(spot.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=spot.descriptor)
     except PermissionError:
         return
     with Held(source):
-        for name in _list_xattrs(source):
-            try:
-                os.setxattr(target, name, os.getxattr(source, name))
-            except OSError as error:
-                if error.errno not in _XATTRS_LOST:
-                    raise
+        set_xattrs(target, read_xattrs(source))
 
 
-def _list_xattrs(descriptor: int) -> list[str]:
+def read_xattrs(descriptor: int) -> dict[str, bytes]:
+    """Give the extended attributes of an open file that may be read; none where the system has no such thing."""
+    found: dict[str, bytes] = {}
+    if hasattr(os, "listxattr"):
+        with _losing_xattrs():
+            for name in os.listxattr(descriptor):
+                with _losing_xattrs():
+                    found[name] = os.getxattr(descriptor, name)
+    return found
+
+
+def set_xattrs(descriptor: int, wanted: Mapping[str, bytes]) -> None:
+    """Give an open file extended attributes, as far as this user may."""
+    for name, value in wanted.items():
+        with _losing_xattrs():
+            os.setxattr(descriptor, name, value)
+
+
+@contextmanager
+def _losing_xattrs() -> Iterator[None]:
     try:
-        return os.listxattr(descriptor)
+        yield
     except OSError as error:
-        if error.errno in _XATTRS_LOST:
-            return []
-        raise
+        if error.errno not in _XATTRS_LOST:
+            raise

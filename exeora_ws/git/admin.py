@@ -3,6 +3,7 @@
 import os
 import secrets
 import shutil
+import time
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,8 @@ from exeora_ws.storage import replace_file
 
 # Rewritten for the entry's new place, or true only of the moment.
 _NOT_SAVED = ("gitdir", "commondir", "locked")
+_REMAINS_SECONDS = 3600
+_LOCK_SECONDS = 600
 _SAVED_NAME = "exeora-name"
 _BEING_MADE = "exeora is making this worktree"
 
@@ -257,3 +260,26 @@ def _link_or_copy(source: str, target: str) -> None:
             os.link(source, target, follow_symlinks=False)
             return
     shutil.copy2(source, target, follow_symlinks=False)
+
+
+def list_remains(common_dir: Path) -> list[str]:
+    """List entries without `gitdir` that are neither locked nor new: a crash left them, and Git does not see them."""
+    named = {entry.name for entry in load_entries(common_dir)}
+    before = time.time() - _REMAINS_SECONDS
+    parent = common_dir / "worktrees"
+    unnamed = [name for name in list_folders(common_dir) if name not in named]
+    return [n for n in unnamed if read_lock(str(parent / n)) is None and _is_older(parent / n, before)]
+
+
+def list_stale_locks(common_dir: Path) -> list[str]:
+    """List Git's lock files older than ten minutes, relative to the shared folder."""
+    before = time.time() - _LOCK_SECONDS
+    found = [*common_dir.glob("*.lock"), *common_dir.glob("worktrees/*/*.lock"), *common_dir.glob("refs/**/*.lock")]
+    return sorted(str(path.relative_to(common_dir)) for path in found if _is_older(path, before))
+
+
+def _is_older(path: Path, than: float) -> bool:
+    try:
+        return path.lstat().st_mtime < than
+    except OSError:
+        return False

@@ -393,6 +393,30 @@ class Engine(ABC):
                 raise ToolFailed("local changes are in the way", reason="would_overwrite")
             raise failure
 
+    def list_remains(self) -> Sequence[str]:
+        """List folders that name no worktree."""
+        return admin.list_remains(self.common_dir)
+
+    def discard_entry(self, name: str) -> None:
+        """Delete such a folder."""
+        if name in admin.list_remains(self.common_dir):
+            with translated_os_errors("deleting what was left of a worktree's record"):
+                admin.discard(self.common_dir, name)
+
+    def list_stale_locks(self) -> Sequence[str]:
+        """List lock files that nobody can still be using."""
+        return admin.list_stale_locks(self.common_dir)
+
+    def is_wrongly_bare(self) -> bool:
+        """Whether `core.bare` is set although there is a main worktree."""
+        said = gitfiles.parse_config(gitfiles.read_text(f"{self.common_dir}/config") or "").get("core.bare", "false")
+        apart = self.common_dir.name == ".git" and (self.common_dir / "index").is_file()
+        return said.lower() in ("true", "yes", "on", "1") and apart
+
+    def clear_bare(self) -> None:
+        """Set `core.bare` to false."""
+        self.require_git().change("config", "--file", str(self.common_dir / "config"), "core.bare", "false")
+
     def delete_branch(self, name: str, expected: str, *, force: bool = False) -> BranchDeletion:
         """Delete a local branch as `git branch -d` does, only while it still points at `expected`."""
         present = self.find_branch(name)

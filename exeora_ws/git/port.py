@@ -436,3 +436,23 @@ class Repository(Protocol):
     def switch_to(self, commit: str) -> None:
         """Put this checkout and its branch on another commit, keeping local changes, as `git reset --keep` does."""
         ...
+
+    def list_remains(self) -> Sequence[str]:
+        """Names of folders under `worktrees/` that name no worktree, are not locked and not of the last hour."""
+        ...
+
+    def discard_entry(self, name: str) -> None:
+        """Delete such a folder; one that names a worktree by now is left alone."""
+        ...
+
+    def list_stale_locks(self) -> Sequence[str]:
+        """Lock files of Git that are older than ten minutes, relative to the shared folder."""
+        ...
+
+    def is_wrongly_bare(self) -> bool:
+        """Whether the shared settings say `core.bare` although there is a main worktree with an index."""
+        ...
+
+    def clear_bare(self) -> None:
+        """Set `core.bare` to false in the shared settings."""
+        ...

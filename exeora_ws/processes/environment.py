@@ -22,6 +22,11 @@ def make_environment(
         path: root of the workspace (`EXEORA_WORKSPACE_PATH`).
         interactive: for a person at a terminal: colours and pagers stay.
     """
-    kept = {name: value for name, value in without_git_routing(user).items() if name not in SECRET_VARIABLES}
+    kept = without_secrets(user)
     about = {"EXEORA_PROJECT": project, "EXEORA_WORKSPACE": workspace, "EXEORA_WORKSPACE_PATH": path}
     return kept | about | ({} if interactive else _PLAIN)
+
+
+def without_secrets(user: Mapping[str, str]) -> dict[str, str]:
+    """Give an environment without Git's routing variables and without tokens of ours."""
+    return {name: value for name, value in without_git_routing(user).items() if name not in SECRET_VARIABLES}

@@ -61,6 +61,18 @@ class Records:
         self._database = database
         self._lock = threading.Lock()
         self._done: set[str] = set()
+        self._announced = False
+
+    def announce(self) -> None:
+        """Write this server's row, once: before the first command, and before a helper that shall not outlive us.
+
+        Raises:
+            ToolFailed: the database cannot be written.
+        """
+        if not self._announced:
+            with self._database.write() as connection:
+                self._insert_server(connection)
+            self._announced = True
 
     def add(self, process_id: str, kind: str, owner: Owner, line: str, tree: Tree) -> None:
         """Write a command's row.
@@ -68,12 +80,12 @@ class Records:
         Raises:
             ToolFailed: the database cannot be written.
         """
-        us = require_entry(os.getpid()).identity
-        server = (get_server_tag(), us.pid, us.started, load_boot_id(), load_pid_namespace())
-        row = (process_id, server[0], kind, tree.root.pid, tree.root.started, tree.tag, tree.leads_session)
-        about = (owner.project, owner.workspace, line[:COMMAND_CHARACTERS], time.time())
+        row = (process_id, get_server_tag(), kind, tree.root.pid, tree.root.started, tree.tag, tree.leads_session)
+        # The words of a shell may be bytes that are no text; SQLite takes none of them.
+        shown = line[:COMMAND_CHARACTERS].encode("utf-8", "replace").decode()
+        about = (owner.project, owner.workspace, shown, time.time())
         with self._database.write() as connection:
-            connection.execute("INSERT OR IGNORE INTO process_servers VALUES (?, ?, ?, ?, ?)", server)
+            self._insert_server(connection)
             connection.execute("INSERT INTO live_processes VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row + about)
             self._delete(connection)
 
@@ -90,12 +102,19 @@ class Records:
 
     def close(self) -> None:
         """Delete what is done, and the server's row when nothing of it is left."""
+        self._announced = False
         with self._database.write() as connection:
             self._delete(connection)
             connection.execute(
                 "DELETE FROM process_servers WHERE tag = ? AND tag NOT IN (SELECT server FROM live_processes)",
                 (get_server_tag(),),
             )
+
+    @staticmethod
+    def _insert_server(connection: Connection) -> None:
+        us = require_entry(os.getpid()).identity
+        row = (get_server_tag(), us.pid, us.started, load_boot_id(), load_pid_namespace())
+        connection.execute("INSERT OR IGNORE INTO process_servers VALUES (?, ?, ?, ?, ?)", row)
 
     def _delete(self, connection: Connection) -> None:
         with self._lock:

@@ -88,6 +88,7 @@ class Supervisor:
                 tap(data)
             return True
 
+        self._announce()
         with self._lock:
             self._require_room(owner.project, private=private, limit=limit or self._live_limit)
             running = self._launch(command, owner, keep, ring=ring, private=private, timeout=None)
@@ -96,6 +97,7 @@ class Supervisor:
 
     def launch(self, command: Command, owner: Owner, sink: Sink, *, timeout: float | None) -> Running:
         """Start a command that somebody waits for: input empty, outputs apart. See `run`."""
+        self._announce()
         with self._lock:
             running = self._launch(command, owner, sink, ring=None, private=True, timeout=timeout)
         self._record(running, "run")
@@ -223,6 +225,10 @@ class Supervisor:
                 hint="end one with kill_command",
                 data={"processIds": [r.id for r in live if not r.private]},
             )
+
+    def _announce(self) -> None:
+        if self._records is not None:
+            self._records.announce()
 
     def _record(self, running: Running, kind: str) -> None:
         """Write a command down; one that cannot be written down does not run on."""

@@ -31,6 +31,7 @@ from exeora_ws.serve.asking import find_asking, show_question
 from exeora_ws.serve.listing import describe_tool, page_of
 from exeora_ws.serve.manual import HOUSE_MANUAL, Manual, Prompt
 from exeora_ws.serve.notices import Notices
+from exeora_ws.serve.offers import Offers
 from exeora_ws.serve.progress import ProgressLine
 from exeora_ws.serve.results import show_error, show_outcome
 from exeora_ws.serve.workers import Workers
@@ -44,6 +45,7 @@ _verbatim: ContextVar[dict[str, Any] | None] = ContextVar("verbatim", default=No
 """The answer of the request that this task handles, as it shall leave."""
 
 _CLIENT_CHARACTERS = 100
+_OFFERS_SECONDS = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +87,7 @@ class Conversation:
         self._opened = opened
         self._workers = Workers(calls)
         self._notices = Notices()
+        self._offers = Offers(calls.offered)
         self.server = self._make_server()
 
     def _make_server(self) -> "Server[Any]":
@@ -116,7 +119,15 @@ class Conversation:
 
     async def announce(self) -> None:
         """Send what `notify_tools_changed` asks for, until cancelled; the transport runs this beside its own loop."""
-        await self._notices.run()
+        async with anyio.create_task_group() as both:
+            both.start_soon(self._notices.run)
+            both.start_soon(self._watch_offers)
+
+    async def _watch_offers(self) -> None:
+        while True:
+            await anyio.sleep(_OFFERS_SECONDS)
+            if self._notices.heard and await to_thread.run_sync(self._offers.have_changed):
+                self.notify_tools_changed()
 
     def notify_tools_changed(self) -> None:
         """Tell every client that listens to list the tools again. For any thread."""
@@ -147,12 +158,13 @@ class Conversation:
 
     def _describe_offered(self, scope: Scope) -> list[dict[str, Any]]:
         """For a thread: what is offered depends on files."""
-        return [describe_tool(tool, account=scope.account) for tool in self._calls.offered(scope)]
+        native = [describe_tool(tool, account=scope.account) for tool in self._offers.list(scope)]
+        return native + self._calls.offered_proxied(scope)
 
     async def _call_tool(self, ctx: Context, params: mcp.CallToolRequestParams) -> mcp.CallToolResult:
         visitor = self._visitor_of(ctx)
         tool = self._calls.catalog.get(params.name)
-        if tool is None or (tool.account_only and not visitor.scope.account):
+        if tool is not None and tool.account_only and not visitor.scope.account:
             unknown = UnknownTool(f"there is no tool {params.name[:100]!r}", hint="tools/list names those there are")
             self._answer(ctx, show_error(unknown))
         else:

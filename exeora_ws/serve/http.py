@@ -2,7 +2,6 @@
 
 import logging
 import os
-import signal
 import socket
 import warnings
 from collections.abc import Iterator, MutableMapping
@@ -23,7 +22,8 @@ from exeora_ws.limits import MESSAGE_BYTES
 from exeora_ws.serve.admission import Admitted, Door, Refused
 from exeora_ws.serve.conversation import Context, Conversation, Visitor, connection_of
 from exeora_ws.serve.hosts import choose_hosts
-from exeora_ws.serve.listening import Patience, listen, url_of
+from exeora_ws.serve.lifetime import list_ending_signals, prepare_for_long
+from exeora_ws.serve.listening import HurriedProtocol, Patience, listen, url_of
 from exeora_ws.serve.log import keep_log
 from exeora_ws.serve.options import HttpEvent, HttpOptions
 from exeora_ws.serve.results import HTTP_WIRE_BYTES
@@ -103,6 +103,7 @@ class Site:
         server = _Server(
             uvicorn.Config(
                 self,
+                http=HurriedProtocol,
                 lifespan="off",
                 ws="none",
                 log_config=None,
@@ -120,6 +121,7 @@ class Site:
             beside.start_soon(self._watch)
             beside.start_soon(self._stop_on_signal, server)
             self._tell("ready", **self._describe(url))
+            beside.start_soon(prepare_for_long, self._app)
             await server.serve(sockets=[listener])
             beside.cancel_scope.cancel()
         forget()
@@ -196,17 +198,24 @@ class Site:
         await self._sessions.end(session.identity)
 
     async def _stop_on_signal(self, server: "_Server") -> None:
-        with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as signals:
+        with anyio.open_signal_receiver(*list_ending_signals()) as signals:
             async for _ in signals:
                 if server.should_exit:
                     server.force_exit = True
                     continue
                 self._tell("stopping")
-                await self._conversation.stop()
-                server.should_exit = True
-                for session in list(self._sessions.shaken.values()):
-                    await self._end_session(session)
-                await self._sessions.end_unspoken()
+                await self._stop(server)
+
+    async def _stop(self, server: "_Server") -> None:
+        """Have calls answered and processes ended, both at once since both take time; then the sessions; then leave."""
+        async with anyio.create_task_group() as both:
+            both.start_soon(self._conversation.stop)
+            both.start_soon(self._sessions.end_work)
+        server.should_exit = True
+        async with anyio.create_task_group() as ending:
+            for session in list(self._sessions.shaken.values()):
+                ending.start_soon(self._end_session, session)
+        await self._sessions.end_unspoken()
 
     def _tell(self, kind: str, **facts: Any) -> None:
         self._options.on_event(HttpEvent(kind, facts))

@@ -1,5 +1,6 @@
 """The socket to listen on, and how long a request is waited for."""
 
+import asyncio
 import errno
 import socket
 from collections.abc import Iterator
@@ -7,10 +8,12 @@ from contextlib import contextmanager
 
 import anyio
 from starlette.types import Message, Receive
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from exeora_ws.errors import ToolFailed
 
 _BODY_SECONDS = 30.0
+_HEAD_SECONDS = 15.0
 
 
 @contextmanager
@@ -27,7 +30,7 @@ def listen(host: str, port: int) -> Iterator[socket.socket]:
         taken = error.errno == errno.EADDRINUSE
         raise ToolFailed(
             f"port {port} is taken" if taken else f"cannot listen on {host} port {port}: {error.strerror}",
-            reason="port_taken" if taken else "cannotlisten",
+            reason="port_taken" if taken else "cannot_listen",
             hint="exeora status shows running servers; --port takes another port",
         ) from error
     with listener:
@@ -41,6 +44,38 @@ def url_of(listener: socket.socket, host: str) -> str:
     """Give where a listener is reached, without a path."""
     name = f"[{host}]" if ":" in host else host
     return f"http://{name}:{listener.getsockname()[1]}"
+
+
+class HurriedProtocol(H11Protocol):
+    """Closes a connection on which no whole request head has come in time; uvicorn would keep it for ever."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Begin to wait for the first head."""
+        super().connection_made(transport)
+        self._waiting: asyncio.TimerHandle | None = None
+        self._note()
+
+    def data_received(self, data: bytes) -> None:
+        """Take what came, and wait on for a head that is not whole yet."""
+        super().data_received(data)
+        self._note()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Stop waiting."""
+        self._stop_waiting()
+        super().connection_lost(exc)
+
+    def _note(self) -> None:
+        in_request = self.cycle is not None and not self.cycle.response_complete
+        if in_request:
+            self._stop_waiting()
+        elif self._waiting is None and not self.transport.is_closing():
+            self._waiting = self.loop.call_later(_HEAD_SECONDS, self.transport.close)
+
+    def _stop_waiting(self) -> None:
+        if self._waiting is not None:
+            self._waiting.cancel()
+            self._waiting = None
 
 
 class Patience:

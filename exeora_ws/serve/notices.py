@@ -2,10 +2,13 @@
 
 import asyncio
 from contextlib import AsyncExitStack, suppress
+from typing import Any
 
 import anyio
+from mcp.server.context import ServerRequestContext
 from mcp.server.session import ServerSession
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ToolsListChanged
+from mcp_types import SubscriptionsListenRequestParams, SubscriptionsListenResult
 
 _SEND_SECONDS = 5.0
 
@@ -15,10 +18,26 @@ class Notices:
 
     def __init__(self) -> None:
         self._bus = InMemorySubscriptionBus()
-        self.listen = ListenHandler(self._bus, max_subscriptions=256, max_buffered_events=16)
+        self._streams = ListenHandler(self._bus, max_subscriptions=256, max_buffered_events=16)
+        self._listening = 0
         self._sessions: set[ServerSession] = set()
         self._changed = anyio.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
+
+    @property
+    def heard(self) -> bool:
+        """Whether there is anybody to tell."""
+        return bool(self._sessions) or self._listening > 0
+
+    async def listen(
+        self, ctx: ServerRequestContext[Any, Any], params: SubscriptionsListenRequestParams
+    ) -> SubscriptionsListenResult:
+        """Serve `subscriptions/listen`: one stream, until its client or the server ends it."""
+        self._listening += 1
+        try:
+            return await self._streams(ctx, params)
+        finally:
+            self._listening -= 1
 
     def join(self, session: ServerSession, ending: AsyncExitStack) -> None:
         """Keep a session that has shaken hands, until its connection ends."""
@@ -47,7 +66,7 @@ class Notices:
 
     def close(self) -> None:
         """End the streams of those who listen."""
-        self.listen.close()
+        self._streams.close()
 
 
 async def _tell(session: ServerSession) -> None:

@@ -26,6 +26,8 @@ def show_outcome(outcome: Outcome, *, wire_bytes: int | None = None) -> dict[str
     """
     if outcome.error is not None:
         return show_error(outcome.error, outcome.text)
+    if outcome.verbatim is not None:
+        return _pass_on(outcome.tool, outcome.verbatim, wire_bytes)
     structured = outcome.to_dict()
     text = msgspec.json.encode(structured)
     if len(text) > RESULT_BYTES:
@@ -36,6 +38,12 @@ def show_outcome(outcome: Outcome, *, wire_bytes: int | None = None) -> dict[str
         return answer
     answer["content"] = [_text(_left_out(len(text)))]
     return answer if _wire_size(answer) <= wire_bytes else show_error(_too_large(outcome.tool, len(text)))
+
+
+def _pass_on(tool: str, answer: dict[str, Any], wire_bytes: int | None) -> dict[str, Any]:
+    """Another server's answer leaves as it came, or, where the transport cannot carry it, not at all."""
+    size = 0 if wire_bytes is None else _wire_size(answer)
+    return answer if wire_bytes is None or size <= wire_bytes else show_error(_too_large(tool, size))
 
 
 def show_error(error: ExeoraError, text: str | None = None) -> dict[str, Any]:

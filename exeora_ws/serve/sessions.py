@@ -61,6 +61,8 @@ class Sessions:
     """Those of the handshake era, by identity."""
     _unspoken: dict[tuple[str, str], _Unspoken] = field(default_factory=dict)
     _requests: dict[anyio.CancelScope, str] = field(default_factory=dict)
+    _ended: set[str] = field(default_factory=set)
+    """Names whose work was ended ahead of the session itself."""
 
     def open(self, identity: str, admitted: Admitted) -> bool:
         """Keep a session of the handshake era; False when it is kept already."""
@@ -72,8 +74,9 @@ class Sessions:
     async def end(self, identity: str) -> None:
         """End what such a session has started."""
         session = self.shaken.pop(identity, None)
-        if session is not None:
+        if session is not None and session.name not in self._ended:
             await self._close(session.name)
+        self._ended.discard(f"http-{identity}")
 
     def name_unspoken(self, admitted: Admitted) -> str:
         """Give the name of the session that a request without one belongs to."""
@@ -117,6 +120,15 @@ class Sessions:
     async def end_unspoken(self, token: str | None = None) -> None:
         """End the sessions without a handshake: one token's, or all."""
         await self._end_where(lambda session: token in (None, session.token))
+
+    async def end_work(self) -> None:
+        """End what all sessions have started, while their connections still carry answers. For the end of a server."""
+        names = {session.name for session in self.shaken.values()}
+        self._ended |= names
+        async with anyio.create_task_group() as closing:
+            for name in names:
+                closing.start_soon(self._close, name)
+            closing.start_soon(self.end_unspoken)
 
     async def end_idle(self) -> None:
         """End those without a handshake that nothing has come from for `IDLE_SECONDS`; the library ends the others."""

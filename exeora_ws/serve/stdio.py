@@ -4,7 +4,6 @@ import json
 import logging
 import os
 import secrets
-import signal
 import warnings
 
 import anyio
@@ -15,6 +14,7 @@ from pydantic import ValidationError
 
 from exeora_ws.app import App
 from exeora_ws.serve.conversation import Conversation, Visitor
+from exeora_ws.serve.lifetime import list_ending_signals, prepare_for_long
 from exeora_ws.serve.log import keep_log
 from exeora_ws.serve.manual import HOUSE_MANUAL, Manual
 from exeora_ws.serve.pipes import LineReader, LineWriter, TooLong, divert_standard_streams
@@ -47,7 +47,7 @@ def serve_stdio(app: App, scope: Scope, *, calls: Calls | None = None, manual: M
     conversation = Conversation(calls or app.calls, lambda _ctx: Visitor(Face.STDIO, scope, session), manual=manual)
     forget = app.news.subscribe(conversation.notify_tools_changed)
     with announce_server(app.places, face="stdio"), divert_standard_streams() as (wire_in, wire_out):
-        anyio.run(_Wire(conversation, wire_in, wire_out).serve)
+        anyio.run(_Wire(app, conversation, wire_in, wire_out).serve)
     forget()
     app.close_session(session)
     app.close()
@@ -60,10 +60,12 @@ def serve_stdio(app: App, scope: Scope, *, calls: Calls | None = None, manual: M
 class _Wire:
     """One conversation on a pair of descriptors. Made before the event loop runs."""
 
-    def __init__(self, conversation: Conversation, wire_in: int, wire_out: int) -> None:
+    def __init__(self, app: App, conversation: Conversation, wire_in: int, wire_out: int) -> None:
+        self._app = app
         self._conversation = conversation
         self._descriptors = wire_in, wire_out
         self._unanswered: set[str | int] = set()
+        self._answered = anyio.Event()
         self._incoming, self._to_read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
         self._to_write, self._outgoing = anyio.create_memory_object_stream[SessionMessage](16)
 
@@ -76,6 +78,7 @@ class _Wire:
             everything.start_soon(self._conversation.announce)
             everything.start_soon(self._stop_on_signal)
             everything.start_soon(self._receive, reader)
+            everything.start_soon(self._prepare)
             async with anyio.create_task_group() as writing:
                 writing.start_soon(self._send, writer)
                 await server.run(self._to_read, self._to_write, server.create_initialization_options())
@@ -120,10 +123,16 @@ class _Wire:
                     await self._incoming.aclose()
                     return
                 self._note(message.message)
+                self._answered.set()
+
+    async def _prepare(self) -> None:
+        """Once the client has its first answer, get ready for the many to come."""
+        await self._answered.wait()
+        await prepare_for_long(self._app)
 
     async def _stop_on_signal(self) -> None:
         """Have calls in flight answered as cancelled, then end the session."""
-        with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as signals:
+        with anyio.open_signal_receiver(*list_ending_signals()) as signals:
             async for _ in signals:
                 await self._conversation.stop()
                 await self._settle()

@@ -10,7 +10,7 @@ import re
 import secrets
 import sqlite3
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -118,33 +118,19 @@ class TokenBook:
             raise InvalidArguments("projects: a token that reaches nothing is of no use", reason="wrong_value")
         if seconds is not None and seconds <= 0:
             raise InvalidArguments("expires: the time must lie ahead", reason="wrong_value")
-        secret = PREFIX + secrets.token_urlsafe(_SECRET_BYTES)
-        now = time.time()
-        token = Token(
-            id=f"tok_{secrets.token_hex(6)}",
-            name=name,
-            account=account,
-            projects=None if projects is None else frozenset(projects),
-            read_only=read_only,
-            created=now,
-            expires=None if seconds is None else now + seconds,
-            used=None,
-            revoked=None,
-        )
-        self._insert(token, secret)
+        token, secret = _draw_token(name, account=account, projects=projects, read_only=read_only, seconds=seconds)
+        with self._database.write() as connection:
+            _insert(connection, token, secret)
         return token, secret
 
-    def _insert(self, token: Token, secret: str) -> None:
-        projects = None if token.projects is None else json.dumps(sorted(token.projects))
+    def create_first(self, name: str) -> tuple[Token, str] | None:
+        """Make a token for everything, for whoever begins; None when any was ever made, valid or not."""
         with self._database.write() as connection:
-            connection.execute(
-                "INSERT INTO tokens (id, name, hash, account, projects, read_only, created, expires) "
-                "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                (
-                    token.id, token.name, hash_secret(secret), token.account, projects, token.read_only,
-                    token.created, token.expires,
-                ),
-            )  # fmt: skip
+            if connection.execute("SELECT 1 FROM tokens LIMIT 1").fetchone() is not None:
+                return None
+            token, secret = _draw_token(name)
+            _insert(connection, token, secret)
+        return token, secret
 
     def list(self) -> list[Token]:
         """Give all tokens, also those that open nothing any more, oldest first."""
@@ -153,7 +139,7 @@ class TokenBook:
         return [_make_token(row) for row in rows]
 
     def revoke(self, selector: str) -> Token:
-        """Revoke a token by its id, or by a name that only one valid token has. Ends its sessions within a second.
+        """Revoke a token by id, secret, or a name that one valid one alone has; its sessions end within a second.
 
         Raises:
             InvalidArguments: reason `unknown_token`, `ambiguous_token`.
@@ -166,12 +152,11 @@ class TokenBook:
         return _make_token(row)
 
     def _require(self, selector: str, now: float) -> Token:
-        tokens = self.list()
-        found = [t for t in tokens if t.id == selector] or [t for t in tokens if t.name == selector and t.is_valid(now)]
+        found = self._find_all(selector, now)
         if not found:
-            raise InvalidArguments(
-                f"there is no token {selector[:_NAME_CHARACTERS]!r}", reason="unknown_token", hint="exeora token list"
-            )
+            # What may be a secret is not said back.
+            named = "" if selector.startswith(PREFIX) else f" {selector[:_NAME_CHARACTERS]!r}"
+            raise InvalidArguments(f"there is no such token{named}", reason="unknown_token", hint="exeora token list")
         if len(found) > 1:
             raise InvalidArguments(
                 f"{len(found)} tokens are called {selector!r}: name one by its id",
@@ -179,6 +164,15 @@ class TokenBook:
                 hint="exeora token list",
             )
         return found[0]
+
+    def _find_all(self, selector: str, now: float) -> Sequence[Token]:
+        if _SECRET.match(selector):
+            with self._database.read() as connection:
+                rows = connection.execute("SELECT * FROM tokens WHERE hash = ?", (hash_secret(selector),)).fetchall()
+            return [_make_token(row) for row in rows]
+        tokens = self.list()
+        by_id = [token for token in tokens if token.id == selector]
+        return by_id or [token for token in tokens if token.name == selector and token.is_valid(now)]
 
     def find(self, secret: str) -> Token | None:
         """Find the valid token that a secret belongs to, and note that it was used; None for any other text."""
@@ -213,6 +207,41 @@ class TokenBook:
 def hash_secret(secret: str) -> bytes:
     """Give what is kept of a secret. It has 256 random bits: a slow hash would add nothing."""
     return hashlib.sha256(secret.encode()).digest()
+
+
+def _draw_token(
+    name: str,
+    *,
+    account: bool = True,
+    projects: Collection[ProjectId] | None = None,
+    read_only: bool = False,
+    seconds: float | None = None,
+) -> tuple[Token, str]:
+    now = time.time()
+    token = Token(
+        id=f"tok_{secrets.token_hex(6)}",
+        name=name,
+        account=account,
+        projects=None if projects is None else frozenset(projects),
+        read_only=read_only,
+        created=now,
+        expires=None if seconds is None else now + seconds,
+        used=None,
+        revoked=None,
+    )
+    return token, PREFIX + secrets.token_urlsafe(_SECRET_BYTES)
+
+
+def _insert(connection: sqlite3.Connection, token: Token, secret: str) -> None:
+    projects = None if token.projects is None else json.dumps(sorted(token.projects))
+    connection.execute(
+        "INSERT INTO tokens (id, name, hash, account, projects, read_only, created, expires) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            token.id, token.name, hash_secret(secret), token.account, projects, token.read_only,
+            token.created, token.expires,
+        ),
+    )  # fmt: skip
 
 
 def _make_token(row: sqlite3.Row) -> Token:

@@ -13,8 +13,8 @@ ids before that too (contract, section 2). Every face takes this way; none has a
 
 import logging
 import secrets
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -22,6 +22,7 @@ from exeora_ws.errors import ExeoraError, InternalError, InvalidArguments, Unkno
 from exeora_ws.names import MAIN
 from exeora_ws.policy.gate import InputRequired
 from exeora_ws.tools.gate import CallGate
+from exeora_ws.tools.proxied import AccountTool, ProxiedTool, Proxies, VerbatimArguments, make_tool
 from exeora_ws.tools.services import Services
 from exeora_ws.tools.spec import Arguments, Call, Needs, Result, Routing, Tool
 from exeora_ws.tools.stations import (
@@ -43,14 +44,27 @@ __all__ = ["AnyTool", "Asking", "Caller", "Calls", "Face", "Outcome", "RawCall",
 
 log = logging.getLogger("exeora")
 
+PROXIED_PREFIX = "mcp__"
+"""How the names of upstream tools begin, and no others."""
+FIRST_ANSWER_SECONDS = 30.0
+
+N = TypeVar("N", ProxiedTool, AccountTool)
+
 
 class Calls:
     """The way, with the catalog and the core it runs on."""
 
-    def __init__(self, catalog: Mapping[str, AnyTool], services: Services, gate: CallGate) -> None:
+    def __init__(
+        self,
+        catalog: Mapping[str, AnyTool],
+        services: Services,
+        gate: CallGate,
+        proxies: Callable[[], Proxies] | None = None,
+    ) -> None:
         self.catalog = catalog
         self.services = services
         self.gate = gate
+        self._proxies = proxies
 
     def make(self, raw: RawCall, caller: Caller) -> Outcome:
         """Take a call the whole way. Never raises but for `BaseException`s that end the process.
@@ -87,6 +101,10 @@ class Calls:
         tool = self.catalog.get(name)
         return None if tool is None or tool.render_error is None else tool.render_error(error)
 
+    def having(self, tool: AnyTool) -> "Calls":
+        """Give the same way with one tool more, or with another way of doing one that has the same name."""
+        return Calls({**self.catalog, tool.name: tool}, self.services, self.gate)
+
     def offered(self, scope: Scope) -> list[AnyTool]:
         """List the tools that a caller is offered: those of its face that a project in reach does not hide."""
         tools = [tool for tool in self.catalog.values() if scope.account or not tool.account_only]
@@ -101,16 +119,43 @@ class Calls:
         """
         tool = self.catalog.get(raw.tool)
         if tool is None:
-            raise UnknownTool(f"there is no tool {raw.tool!r}", hint="tools/list names those there are")
+            return self._route_proxied(raw, scope)
         arguments = dict(raw.arguments)
         project = _take(arguments, Tool.PROJECT_FIELD) if scope.account and tool.needs is not Needs.NOTHING else None
-        workspace = None
-        if tool.routing is not Routing.NONE:
-            workspace = _take(arguments, Tool.ROUTING_FIELD)
-            if workspace is None and tool.routing is Routing.REQUIRED:
-                raise InvalidArguments("workspace: required: name the workspace to act on", reason="missing_field")
-            workspace = MAIN if workspace is None else workspace
-        return RoutedCall(tool, project, workspace, arguments)
+        return RoutedCall(tool, project, _take_workspace(arguments, tool), arguments)
+
+    def _route_proxied(self, raw: RawCall, scope: Scope) -> RoutedCall:
+        """Find a tool of an upstream server; on an account, the project decides whose it is."""
+        unknown = UnknownTool(f"there is no tool {raw.tool[:100]!r}", hint="tools/list names those there are")
+        if self._proxies is None or not raw.tool.startswith(PROXIED_PREFIX):
+            raise unknown
+        proxies, arguments = self._proxies(), dict(raw.arguments)
+        reachable = self._reachable(scope)
+        self._await_servers(proxies, reachable, raw.tool)
+        if scope.bound is not None:
+            project, published = reachable[0], _named(proxies.tools(scope.bound), raw.tool)
+        else:
+            merged = _named(proxies.account_tools(p.id for p in reachable), raw.tool)
+            if merged is None:
+                raise unknown
+            project = self._choose_project(_take(arguments, merged.project_field), merged, scope)
+            published = merged.by_project.get(project.id)
+        if published is None:
+            raise unknown
+        tool = make_tool(proxies, published)
+        return RoutedCall(tool, project.id, _take_workspace(arguments, tool), arguments)
+
+    def _choose_project(self, selector: str | None, merged: AccountTool, scope: Scope) -> Project:
+        if selector is None and len(merged.by_project) == 1:
+            return self.services.inventory.require_project(next(iter(merged.by_project)))
+        return self._require_project(selector, scope)
+
+    def _await_servers(self, proxies: Proxies, projects: Iterable[Project], name: str) -> None:
+        """Give servers that have not answered yet their time: a tool may be called before it was ever listed."""
+        for project in projects:
+            proxies.start(project)
+            if _named(proxies.tools(project.id), name) is None:
+                proxies.wait_until_settled(project.id, FIRST_ANSWER_SECONDS)
 
     def place(self, routed: RoutedCall, scope: Scope) -> PlacedCall:
         """Resolve project and workspace; there is no way to a place but this.
@@ -156,6 +201,24 @@ class Calls:
             hint="list_projects names them",
         )
 
+    def offered_proxied(self, scope: Scope) -> list[dict[str, Any]]:
+        """List the entries of upstream tools that a caller is offered now; starts their servers in the background."""
+        if self._proxies is None:
+            return []
+        proxies, projects = self._proxies(), {p.id: p for p in self._reachable(scope)}
+        for project in projects.values():
+            proxies.start(project)
+        if scope.bound is not None:
+            found = [(t.raw, t.read_only, [scope.bound]) for t in proxies.tools(scope.bound)]
+        else:
+            found = [(t.raw, t.read_only, list(t.by_project)) for t in proxies.account_tools(projects)]
+        return [
+            raw
+            for raw, read_only, holders in found
+            if (read_only or not scope.read_only)
+            and any(self.gate.allows_proxied(projects[holder], read_only=read_only) for holder in holders)
+        ]
+
     def _reachable(self, scope: Scope) -> list[Project]:
         inventory = self.services.inventory
         if scope.bound is not None:
@@ -174,6 +237,7 @@ class Calls:
             cancellation=caller.cancellation,
             progress=caller.progress,
             granted=caller.scope.granted,
+            admit=lambda read_only: self.gate.judge_again(approved, caller, read_only=read_only),
             session=caller.session,
         )
         result: Result = parsed.tool.function(call)
@@ -186,6 +250,9 @@ def parse(placed: PlacedCall) -> ParsedCall:
     Raises:
         InvalidArguments: names the field; reason `unknown_field`, `missing_field` or `wrong_value`.
     """
+    if placed.tool.upstream is not None:
+        passed_on = VerbatimArguments(values=dict(placed.arguments))
+        return ParsedCall(placed.tool, placed.project, placed.place, passed_on, placed.arguments)
     prepare = placed.tool.prepare
     given = placed.arguments if prepare is None else prepare(placed.arguments)
     try:
@@ -193,6 +260,20 @@ def parse(placed: PlacedCall) -> ParsedCall:
     except msgspec.ValidationError as error:
         raise _explain(str(error)) from None
     return ParsedCall(placed.tool, placed.project, placed.place, arguments, placed.arguments)
+
+
+def _take_workspace(arguments: dict[str, Any], tool: AnyTool) -> str | None:
+    """Take the selector off; omitted means main, which is said here and nowhere else."""
+    if tool.routing is Routing.NONE:
+        return None
+    workspace = _take(arguments, tool.workspace_field)
+    if workspace is None and tool.routing is Routing.REQUIRED:
+        raise InvalidArguments("workspace: required: name the workspace to act on", reason="missing_field")
+    return MAIN if workspace is None else workspace
+
+
+def _named(tools: Iterable[N], name: str) -> N | None:
+    return next((tool for tool in tools if tool.name == name), None)
 
 
 def _take(arguments: dict[str, Any], name: str) -> str | None:

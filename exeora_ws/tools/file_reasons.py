@@ -31,6 +31,7 @@ WRITES = {
     "ownership": "the file's owner could not be kept",
     "stale": "the file changed meanwhile; nothing was overwritten",
     "busy": "another exeora holds the file for more than 30 s",
+    "lock_failed": "the data folder has no room, or no permission, for a lock file",
     "disk_full": "no room; the old file is untouched",
     "not_unicode": "a text holds half a surrogate pair",
     "exists": "something is there already",

@@ -131,6 +131,7 @@ class ListedFiles(Result, frozen=True, kw_only=True):
     path: str
     entries: list[ListedEntry]
     truncated: bool
+    skipped_unreadable: int | UnsetType = UNSET
 
 
 class FoundLine(msgspec.Struct, rename="camel", frozen=True, kw_only=True):

@@ -12,12 +12,14 @@ from exeora_ws.files.globs import Glob, parse_glob
 from exeora_ws.files.hunks import Hunk
 from exeora_ws.files.listing import list_folder, list_tree
 from exeora_ws.files.overlay import Operation, OperationType
-from exeora_ws.files.patch import apply_patch
+from exeora_ws.files.patch import Patched, apply_patch
 from exeora_ws.files.reach import Reach
-from exeora_ws.files.reading import read_text
+from exeora_ws.files.reading import TextRange, read_text
 from exeora_ws.files.replacing import Replacement
 from exeora_ws.files.ripgrep import Patience, Ripgrep, find_ripgrep
 from exeora_ws.files.searching import Query, search
+from exeora_ws.files.spot import Spot
+from exeora_ws.git.excludes import find_excludes_file
 from exeora_ws.tools.file_reasons import EDITS, NOT_A_FILE, PATHS, SEARCHES, WRITES
 from exeora_ws.tools.file_shapes import (
     AppliedPatch,
@@ -55,28 +57,37 @@ def make_keeping(call: Call[Any, Services]) -> Keeping:
 
 def make_ripgrep(services: Services) -> Ripgrep:
     """Give the ripgrep to search with."""
-    return Ripgrep(find_ripgrep(os.environ), services.spawn, os.environ)
+    return Ripgrep(find_ripgrep(os.environ), services.spawn, os.environ, find_excludes_file)
 
 
 def _read_file(call: Call[ReadArguments, Services]) -> ReadText:
+    with make_reach(call).locate_for_reading(call.arguments.path) as spot:
+        return show_range(spot.shown, read_range(call, spot))
+
+
+def read_range(call: Call[ReadArguments, Services], spot: Spot) -> TextRange:
+    """Read what a call of read_file asks for."""
     asked = call.arguments
-    with make_reach(call).locate_for_reading(asked.path) as spot:
-        got = read_text(
-            spot,
-            offset=asked.offset,
-            limit=None if isinstance(asked.limit, UnsetType) else asked.limit,
-            column=asked.column,
-            cancellation=call.cancellation,
-        )
-        return ReadText(
-            path=spot.shown,
-            content=got.content,
-            truncated=got.truncated,
-            total_lines=got.total_lines,
-            next_offset=UNSET if got.next_line is None else got.next_line,
-            next_column=UNSET if got.next_column is None else got.next_column,
-            replaced=got.replaced or UNSET,
-        )
+    return read_text(
+        spot,
+        offset=asked.offset,
+        limit=None if isinstance(asked.limit, UnsetType) else asked.limit,
+        column=asked.column,
+        cancellation=call.cancellation,
+    )
+
+
+def show_range(path: str, got: TextRange) -> ReadText:
+    """Give what was read as results show it."""
+    return ReadText(
+        path=path,
+        content=got.content,
+        truncated=got.truncated,
+        total_lines=got.total_lines,
+        next_offset=UNSET if got.next_line is None else got.next_line,
+        next_column=UNSET if got.next_column is None else got.next_column,
+        replaced=got.replaced or UNSET,
+    )
 
 
 def _list_files(call: Call[ListArguments, Services]) -> ListedFiles:
@@ -91,7 +102,12 @@ def _list_files(call: Call[ListArguments, Services]) -> ListedFiles:
         ListedEntry(path=entry.path, type=entry.type, size=UNSET if entry.size is None else entry.size)
         for entry in listing.entries
     ]
-    return ListedFiles(path=listing.path, entries=entries, truncated=listing.truncated)
+    return ListedFiles(
+        path=listing.path,
+        entries=entries,
+        truncated=listing.truncated,
+        skipped_unreadable=listing.unreadable or UNSET,
+    )
 
 
 def _grep(call: Call[GrepArguments, Services]) -> FoundLines:
@@ -126,7 +142,11 @@ def _write_file(call: Call[WriteArguments, Services]) -> WrittenFile:
 
 def _apply_patch(call: Call[PatchArguments, Services]) -> AppliedPatch:
     operations = [_read_operation(index, one) for index, one in enumerate(call.arguments.operations)]
-    done = apply_patch(make_reach(call), operations, make_keeping(call), call.services.places.patches)
+    return show_patched(apply_patch(make_reach(call), operations, make_keeping(call), call.services.places.patches))
+
+
+def show_patched(done: Patched) -> AppliedPatch:
+    """Give what a patch did as results show it."""
     return AppliedPatch(
         operations=[
             PatchedFile(type=one.type, path=one.path, to=UNSET if one.to is None else one.to) for one in done.operations
@@ -301,7 +321,8 @@ APPLY_PATCH = Tool(
         "too_many_operations": "more than 20",
         "patch_too_large": "more than 1,000,000 bytes of text",
         "unsupported": "a file cannot go where the same patch takes another away: use two patches",
-        "undo_incomplete": "it failed and was taken back, but for `data.left`, which somebody else wrote meanwhile",
+        "undo_incomplete": "it failed and was taken back, but for `data.left`, which somebody else wrote meanwhile, "
+        "and `data.pending`, which is taken back later",
     },
 )
 

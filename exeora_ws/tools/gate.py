@@ -6,14 +6,15 @@ Only here does an `ApprovedCall` come to be. The policy room does the judging; t
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 
-from exeora_ws.errors import ExeoraError, Forbidden
+from exeora_ws.errors import Code, ExeoraError, Forbidden
 from exeora_ws.policy.audit import OK, Audit, CallFacts
 from exeora_ws.policy.gate import Gate, InputRequired
 from exeora_ws.policy.request import Request
-from exeora_ws.policy.rules import Policy
+from exeora_ws.policy.rules import Mode, Policy
 from exeora_ws.policy.sources import PolicyBook
-from exeora_ws.policy.verdict import permitted_tools
+from exeora_ws.policy.verdict import MustAsk, Refused, judge, permitted_tools
 from exeora_ws.settings import Settings
 from exeora_ws.tools.services import Services
 from exeora_ws.tools.spec import Needs
@@ -73,6 +74,24 @@ class CallGate:
             )
         return approval if isinstance(approval, InputRequired) else ApprovedCall(parsed, approval)
 
+    def judge_again(self, approved: ApprovedCall, caller: Caller, *, read_only: bool) -> None:
+        """Judge an approved call once more, after whatever had to be started for it, by the policy as it is now.
+
+        Raises:
+            Forbidden: refused by now; reason `approval_needed` where a person would have to be asked by now.
+        """
+        parsed, approval = approved.parsed, approved.approval
+        if parsed.project is None or approval is None:
+            return
+        request = replace(_describe(parsed, parsed.project, caller), read_only=read_only)
+        verdict = judge(self.load_policy(parsed.project, parsed.place), request, self._tools)
+        if isinstance(verdict, Refused):
+            raise verdict.error()
+        if isinstance(verdict, MustAsk) and approval.way == "policy":
+            raise Forbidden(
+                f"{request.tool} needs a person's approval by now", reason="approval_needed", hint="call it again"
+            )
+
     def load_policy(self, project: Project, place: Place | None) -> Policy:
         """Give what the user, the project and the workspace's own copy come to now.
 
@@ -97,6 +116,10 @@ class CallGate:
             permitted |= permitted_tools(self.load_policy(project, None), names)
         return [tool for tool in listed if tool.name in permitted or not is_governed(tool)]
 
+    def allows_proxied(self, project: Project, *, read_only: bool) -> bool:
+        """Whether a project offers an upstream's tool: its lists do not apply, being read only does."""
+        return read_only or self.load_policy(project, None).mode is not Mode.READ_ONLY
+
     @contextmanager
     def recording(self, call: ParsedCall, caller: Caller) -> Iterator[None]:
         """Write the intent before a call runs and its outcome after it.
@@ -106,12 +129,16 @@ class CallGate:
         """
         started = time.monotonic()
         entry = self._audit.begin(_facts(call.tool.name, call.project, call.place, caller))
-        outcome = "INTERNAL_ERROR"
+        # What is no `Exception` ends this process: somebody wants it to end.
+        outcome = str(Code.CANCELLED)
         try:
             yield
             outcome = OK
         except ExeoraError as error:
             outcome = str(error.code)
+            raise
+        except Exception:
+            outcome = str(Code.INTERNAL_ERROR)
             raise
         finally:
             self._audit.finish(entry, outcome, int((time.monotonic() - started) * 1000))
@@ -143,6 +170,7 @@ def _describe(parsed: ParsedCall, project: Project, caller: Caller) -> Request:
         read_only=parsed.tool.hints.read_only,
         arguments=parsed.raw,
         command=command(parsed.arguments) if command is not None else None,
+        upstream=parsed.tool.upstream,
         face=str(caller.face),
         client=caller.client,
         session=caller.session,

@@ -241,6 +241,7 @@ def open_command(
     *,
     shell: Sequence[str] = (SHELL, "-c"),
     user: Mapping[str, str] | None = None,
+    interactive: bool = False,
 ) -> Iterator[Command]:
     """Make the command of a shell line in a call's workspace; it has to be started inside the `with` block.
 
@@ -250,9 +251,11 @@ def open_command(
         cwd: the folder to start in; the workspace's root unless given.
         shell: what the line is handed to.
         user: the user's environment; that of this process unless given.
+        interactive: for a person at a terminal.
     """
     place = call.require_place()
-    environ = make_place_environment(place, user=user) | call.services.inventory.setup.make_environment(place)
+    environ = make_place_environment(place, user=user, interactive=interactive)
+    environ |= call.services.inventory.setup.make_environment(place)
     with open_working_folder(place.root, call.services.home, None if isinstance(cwd, UnsetType) else cwd) as folder:
         yield make_shell_command(line, cwd=folder.path, environ=environ, folder=folder.descriptor, shell=shell)
 

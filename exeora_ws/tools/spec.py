@@ -11,6 +11,7 @@ import msgspec
 from exeora_ws.cancellation import Cancellation, Progress
 from exeora_ws.errors import ExeoraError
 from exeora_ws.names import ProjectId
+from exeora_ws.policy.request import Upstream
 from exeora_ws.workspaces.place import Place, Project
 
 
@@ -94,6 +95,8 @@ class Call(Generic[A, S]):
     progress: Progress
     granted: frozenset[ProjectId] | None
     """The projects the caller reaches; None means all."""
+    admit: Callable[[bool], None]
+    """Judges the call once more, right before it is passed on; told whether it (still) only reads."""
     session: str
     """Names the conversation, for what lives as long as it does (snapshots, processes)."""
 
@@ -127,6 +130,8 @@ class Tool(Generic[A, R, S]):
         reasons: the machine-readable reasons its errors may carry, with what each means.
         command: gives the command line to be judged by policy, for tools that run one; None for a call that does not.
         account_only: offered only where one connection may reach several projects.
+        workspace_field: the routing field; another one where an upstream's tool has a `workspace` of its own.
+        upstream: whose tool it is, for one that is passed on to another MCP server.
         prepare: rewrites the arguments before they are typed: other names that a caller may use for them.
         render: words a result, for a tool whose text is not the JSON of its structured content.
         render_error: words a failure likewise.
@@ -144,11 +149,12 @@ class Tool(Generic[A, R, S]):
     reasons: Mapping[str, str]
     command: Callable[[A], str | None] | None = None
     account_only: bool = False
+    workspace_field: str = "workspace"
+    upstream: Upstream | None = None
     prepare: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None
     render: Callable[[R], str] | None = None
     render_error: Callable[[ExeoraError], str] | None = None
 
-    ROUTING_FIELD: ClassVar[str] = "workspace"
     PROJECT_FIELD: ClassVar[str] = "project"
 
     @cached_property
@@ -167,9 +173,9 @@ class Tool(Generic[A, R, S]):
         properties = dict(schema.get("properties", {}))
         required = list(schema.get("required", []))
         if self.routing is not Routing.NONE:
-            properties[self.ROUTING_FIELD] = {"type": "string", "description": _workspace_text(self)}
+            properties[self.workspace_field] = {"type": "string", "description": _workspace_text(self)}
             if self.routing is Routing.REQUIRED:
-                required.append(self.ROUTING_FIELD)
+                required.append(self.workspace_field)
         if account and self.needs is not Needs.NOTHING:
             properties[self.PROJECT_FIELD] = {"type": "string", "description": _PROJECT_TEXT}
         schema["properties"] = properties

@@ -12,6 +12,7 @@ from exeora_ws.errors import ExeoraError
 from exeora_ws.names import ProjectId
 from exeora_ws.policy.approval import Approval
 from exeora_ws.policy.gate import Asker, InputRequired, SignedAnswer
+from exeora_ws.tools.proxied import VerbatimResult
 from exeora_ws.tools.services import Services
 from exeora_ws.tools.spec import Arguments, Result, Tool
 from exeora_ws.workspaces.place import Place, Project
@@ -131,8 +132,14 @@ class Outcome:
     text: str | None = None
     """How the tool words it, where that is not the JSON of the structured content."""
 
+    @property
+    def verbatim(self) -> dict[str, Any] | None:
+        """The result of an upstream's tool, which leaves as it came; None for a result of our own."""
+        return dict(self.result.raw) if isinstance(self.result, VerbatimResult) else None
+
     def to_dict(self) -> dict[str, Any]:
         """Give the structured content: the result object, or `{"error": …}`."""
         if self.error is not None:
             return {"error": self.error.to_dict()}
-        return dict(msgspec.to_builtins(self.result))
+        shown: dict[str, Any] = self.verbatim or msgspec.to_builtins(self.result)
+        return shown

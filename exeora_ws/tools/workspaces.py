@@ -6,6 +6,7 @@ from typing import Annotated
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from exeora_ws.names import show_bytes
 from exeora_ws.tools.services import Services
 from exeora_ws.tools.spec import READS, Arguments, Call, Hints, Needs, NoArguments, Result, Routing, Tool
 from exeora_ws.workspaces.connect import Candidate, Listed
@@ -207,8 +208,8 @@ def show_workspace(workspace: Workspace) -> WorkspaceFacts:
     return WorkspaceFacts(
         id=workspace.id,
         slug=workspace.slug,
-        name=workspace.name,
-        branch=workspace.branch,
+        name=show_bytes(workspace.name),
+        branch=None if workspace.branch is None else show_bytes(workspace.branch),
         path=str(workspace.path),
         managed=workspace.managed,
     )
@@ -222,8 +223,8 @@ def _list_git_workspaces(call: Call[NoArguments, Services]) -> GitWorkspaces:
 def _show_worktree(entry: Listed) -> GitWorkspace:
     worktree = entry.worktree
     return GitWorkspace(
-        path=_as_text(str(worktree.path)),
-        branch=worktree.branch if worktree.branch is None else _as_text(worktree.branch),
+        path=show_bytes(str(worktree.path)),
+        branch=worktree.branch if worktree.branch is None else show_bytes(worktree.branch),
         head=worktree.head,
         detached=worktree.detached,
         main=worktree.main,
@@ -231,11 +232,6 @@ def _show_worktree(entry: Listed) -> GitWorkspace:
         prunable=UNSET if worktree.prunable is None else worktree.prunable,
         connected=entry.connected,
     )
-
-
-def _as_text(name: str) -> str:
-    """A name that is not UTF-8 is shown with its bytes escaped: JSON cannot carry it."""
-    return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
 def _create_workspace(call: Call[CreateArguments, Services]) -> Created:
@@ -250,7 +246,7 @@ def _create_workspace(call: Call[CreateArguments, Services]) -> Created:
     creation, prepared = call.services.inventory.create(call.require_place(), wanted, call.cancellation)
     return Created(
         workspace=show_workspace(creation.workspace),
-        base=BaseFacts(ref=creation.base.ref, commit=creation.base.commit),
+        base=BaseFacts(ref=show_bytes(creation.base.ref), commit=creation.base.commit),
         created=creation.created,
         setup=show_setup(prepared),
     )
@@ -259,7 +255,7 @@ def _create_workspace(call: Call[CreateArguments, Services]) -> Created:
 def show_setup(prepared: Prepared) -> SetupFacts:
     """Give what was done to make a workspace ready, as results show it."""
     copied, failure = prepared.copied, prepared.failure
-    skipped = [SkippedFile(path=_as_text(path), reason=reason) for path, reason in copied.skipped]
+    skipped = [SkippedFile(path=show_bytes(path), reason=reason) for path, reason in copied.skipped]
     return SetupFacts(
         status=prepared.status,
         copied_files=copied.files or UNSET,
@@ -317,7 +313,7 @@ def show_removal(removal: Removal) -> Removed:
         removed=True,
         branch_deleted=branch is not None and branch.deleted,
         branch_kept=kept,
-        ignored_files=list(removal.ignored) or UNSET,
+        ignored_files=[show_bytes(path) for path in removal.ignored] or UNSET,
         ignored_files_total=removal.ignored_count or UNSET,
         stopped_processes=list(removal.stopped) or UNSET,
         restorable_until=datetime.fromtimestamp(until, UTC).isoformat(timespec="seconds") if until else UNSET,
@@ -334,7 +330,7 @@ def _list_workspaces(call: Call[NoArguments, Services]) -> Workspaces:
                 id=w.id,
                 slug=w.slug,
                 name=w.name,
-                branch=w.branch,
+                branch=None if w.branch is None else show_bytes(w.branch),
                 managed=w.managed,
                 available=inventory.find_fault(project, w) is None,
                 path=str(w.path),
@@ -449,6 +445,7 @@ ATTACH_WORKSPACE = Tool(
         "already_connected": "it has a slug already: `data.workspace`",
         "broken_worktree": "its folder is gone or its links are broken",
         "missing_subdirectory": "it lacks the project's subdirectory",
+        "path_not_utf8": "its path is not UTF-8",
     },
 )
 

@@ -12,11 +12,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from exeora_ws.cancellation import Cancellation
 from exeora_ws.errors import Forbidden, ToolFailed, UnknownTool
 from exeora_ws.limits import TOOL_NAME_CHARACTERS
 from exeora_ws.names import ProjectId
 from exeora_ws.upstream.announcements import Announcements, OnChange
-from exeora_ws.upstream.calls import UpstreamCall, make_call
+from exeora_ws.upstream.calls import Admit, UpstreamCall, make_call
 from exeora_ws.upstream.catalog import PublishedTool
 from exeora_ws.upstream.config import Configuration, load_configuration
 from exeora_ws.upstream.instance import Phase, Surroundings
@@ -24,7 +25,7 @@ from exeora_ws.upstream.listing import Listing
 from exeora_ws.upstream.merging import AccountTool, merge_catalogs
 from exeora_ws.upstream.messages import Message
 from exeora_ws.upstream.offer import Offer, UpstreamProject
-from exeora_ws.upstream.peer import ConnectionLost, ProtocolError, RemoteError
+from exeora_ws.upstream.peer import ConnectionLost, OnProgress, ProtocolError, RemoteError
 from exeora_ws.upstream.pool import IDLE_SECONDS, Pool
 from exeora_ws.upstream.project_config import PROJECT_FILE, load_project_section, merge_servers
 from exeora_ws.upstream.server import Program, Server
@@ -149,6 +150,23 @@ class Upstreams:
             raise
         finally:
             self._take_running(offer, server)
+
+    def forward(
+        self,
+        project_id: ProjectId,
+        tool: PublishedTool,
+        directory: Path,
+        arguments: Mapping[str, Any],
+        *,
+        cancellation: Cancellation,
+        on_progress: OnProgress,
+        admit: Admit,
+    ) -> Message:
+        """Call a published tool with everything that belongs to the call; see `call`."""
+        return self.call(
+            project_id,
+            UpstreamCall(tool, directory, arguments, cancellation=cancellation, on_progress=on_progress, admit=admit),
+        )
 
     def status(self, project_id: ProjectId) -> list[dict[str, Any]]:
         """Give how each of a project's servers stands; nothing in it is secret."""

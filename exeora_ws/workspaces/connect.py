@@ -1,5 +1,6 @@
 """Connect worktrees that others made, and disconnect workspaces. Neither touches anything on disk."""
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -7,7 +8,7 @@ from exeora_ws.errors import ExeoraError, InvalidArguments, ToolFailed
 from exeora_ws.git import links
 from exeora_ws.git.opening import open_repository
 from exeora_ws.git.port import Worktree
-from exeora_ws.names import Slug, derive_distinct_slug, derive_slug, new_workspace_id, parse_slug
+from exeora_ws.names import Slug, derive_distinct_slug, derive_slug, is_text, new_workspace_id, parse_slug
 from exeora_ws.workspaces import resolve
 from exeora_ws.workspaces.place import Place, Project, Workspace
 from exeora_ws.workspaces.ports import release_ports
@@ -73,11 +74,15 @@ def attach_workspace(registry: Registry, project: Project, candidate: Candidate)
     Raises:
         InvalidArguments: `invalid_slug`, `reserved_slug`, `slug_taken`, `relative_path`.
         ToolFailed: `not_a_worktree`, `other_repository`, `is_main`, `already_connected`, `broken_worktree`,
-            `missing_subdirectory`, `not_found`, `not_a_repository`.
+            `missing_subdirectory`, `path_not_utf8`, `not_found`, `not_a_repository`.
     """
     worktree = _find_worktree(registry, project, candidate)
     _refuse_unfit(registry, project, worktree)
     path = worktree.path / project.subdirectory
+    if not is_text(str(path)):
+        raise ToolFailed(
+            "the path of that worktree is not valid UTF-8", reason="path_not_utf8", hint="git worktree move it"
+        )
     if not path.is_dir():
         raise ToolFailed(
             f"that worktree has no folder {str(project.subdirectory)!r}, which is the project's root",
@@ -145,7 +150,9 @@ def _find_worktree(registry: Registry, project: Project, candidate: Candidate) -
     path = Path(candidate.path or "")
     if not path.is_absolute():
         raise InvalidArguments("path: must be absolute", reason="relative_path", hint="list_git_workspaces gives paths")
-    real = path.resolve()
+    if "\0" in str(path):
+        raise InvalidArguments("path: cannot hold a NUL character", reason="wrong_value")
+    real = Path(os.path.realpath(path))
     for worktree in listed:
         if real in (worktree.path, worktree.path / project.subdirectory, _top_of(project, worktree)):
             return worktree
@@ -153,7 +160,7 @@ def _find_worktree(registry: Registry, project: Project, candidate: Candidate) -
 
 
 def _explain_stranger(path: Path) -> ToolFailed:
-    checkout = links.find_checkout(path) if path.is_dir() else None
+    checkout = links.find_checkout(path) if os.path.isdir(path) else None
     if checkout is not None and checkout.top == path:
         return ToolFailed("that is a checkout of another repository", reason="other_repository")
     return ToolFailed(

@@ -31,7 +31,9 @@ from exeora_ws.workspaces.registry import (
     end_operation,
     insert_workspace,
     record_state,
+    require_registered,
 )
+from exeora_ws.workspaces.undoing import all_or_nothing
 
 Fill = Callable[[Workspace], None]
 """Does more to a new worktree before it is registered; what it raises takes everything back."""
@@ -275,7 +277,7 @@ def _carry_out(
     fill: Fill | None,
 ) -> Creation:
     operation = _write_down(registry, source.project, settled)
-    try:
+    with all_or_nothing(registry, operation, lambda: undo_creation(registry, repository, operation)):
         folders.make_parents(settled.target)
         repository.add_worktree(_addition(source, settled))
         _require_subdirectory(source.project, settled.workspace)
@@ -287,11 +289,9 @@ def _carry_out(
             fill(settled.workspace)
         cancellation.raise_if_cancelled()
         with registry.change() as connection:
+            require_registered(connection, source.project)
             insert_workspace(connection, settled.workspace, settled.base, "created")
             end_operation(connection, operation.id)
-    except BaseException:
-        undo_creation(registry, repository, operation)
-        raise
     return Creation(settled.workspace, settled.base, created=True)
 
 

@@ -44,7 +44,7 @@ class Inventory:
         self.managed_root = managed_root
         self.stop_processes = stop_processes
         self.setup = setup
-        self._places = places
+        self.places = places
         self._free_disk = free_disk
 
     def list_projects(self) -> list[Project]:
@@ -151,13 +151,19 @@ class Inventory:
             self._free_disk()
         return removal
 
+    def give_up(self, workspace_id: str) -> None:
+        """Have what was left of a removed workspace deleted for good, now, in the background."""
+        with self.registry.database.write() as connection:
+            trash.expire_removal(connection, workspace_id)
+        self._free_disk()
+
     def recover(self) -> int:
         """Settle what a killed process left half done, where nobody is at work; never waits.
 
         The plain-text copy is made again when there is none: a kill after a commit, a new boot.
         """
         settled = recover.recover_idle(self.registry, self.lock_of)
-        if not inventory_file.is_current(str(self._places.inventory)):
+        if not inventory_file.is_current(str(self.places.inventory)):
             self.registry.publish()
         return settled
 
@@ -176,7 +182,7 @@ class Inventory:
 
     def lock_of(self, common_dir: Path) -> Path:
         """Give the lock file of a repository, by its shared Git folder."""
-        return name_lock(self._places, common_dir)
+        return name_lock(self.places, common_dir)
 
 
 def name_lock(places: Places, common_dir: Path) -> Path:

@@ -28,8 +28,8 @@ def publish(path: "os.PathLike[str] | str", projects: "Iterable[object]", worksp
     lines += ["W\t" + _line(workspace, WORKSPACE_FIELDS) for workspace in workspaces]
     lines.append("END\n")
     temporary = f"{os.fspath(path)}.{os.getpid()}.tmp"
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         with open(descriptor, "wb") as stream:
             stream.write("\n".join(lines).encode("utf-8", "surrogateescape"))
         os.replace(temporary, path)

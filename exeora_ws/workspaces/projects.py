@@ -1,13 +1,22 @@
 """How a folder becomes a project."""
 
+import os
 from pathlib import Path, PurePosixPath
 
 from exeora_ws.errors import InvalidArguments, ToolFailed
 from exeora_ws.git import links
 from exeora_ws.git.port import Checkout
-from exeora_ws.names import MAIN, derive_distinct_slug, derive_slug, new_project_id, new_workspace_id, parse_slug
+from exeora_ws.names import (
+    MAIN,
+    derive_distinct_slug,
+    derive_slug,
+    is_text,
+    new_project_id,
+    new_workspace_id,
+    parse_slug,
+)
 from exeora_ws.workspaces.place import Project, Workspace
-from exeora_ws.workspaces.registry import Registry, delete_project, insert_project, insert_workspace
+from exeora_ws.workspaces.registry import Registry, delete_project, insert_project, insert_workspace, reshape_project
 
 
 def describe_folder(folder: Path, *, exact: bool) -> Project:
@@ -42,12 +51,13 @@ def register_project(registry: Registry, folder: Path, *, exact: bool, slug: str
         ToolFailed: reason `path_not_utf8`, `missing_subdirectory`.
         InvalidArguments: the folder does not exist, the slug is malformed, reserved or taken.
     """
-    real = folder.resolve()
-    if not real.is_dir():
+    real = Path(os.path.realpath(folder))
+    if not os.path.isdir(real):
         raise InvalidArguments("path: there is no such folder", reason="missing_folder")
     _require_text(real)
     wanted = describe_folder(real, exact=exact)
     _require_text(wanted.root)
+    _require_text(wanted.common_dir or wanted.root)
     with registry.change() as connection:
         known = connection.execute("SELECT slug FROM projects WHERE root = ?", (str(wanted.root),)).fetchone()
         if known is None:
@@ -56,7 +66,7 @@ def register_project(registry: Registry, folder: Path, *, exact: bool, slug: str
             insert_project(connection, project)
             insert_workspace(connection, _main_of(project), None, "registered")
             return project, True
-    found = registry.find_project_at(wanted.root)
+    found = _find_shaped(registry, wanted)
     if found is None:
         raise ToolFailed("the project was removed at the same time", reason="busy", hint="try again")
     if slug is not None and slug != found.slug:
@@ -72,7 +82,17 @@ def is_in_repository(folder: Path) -> bool:
 def find_project_of(registry: Registry, folder: Path) -> Project | None:
     """Find the registered project that the repository around a folder stands for, from whichever of its worktrees."""
     checkout = links.find_checkout(folder)
-    return None if checkout is None else registry.find_project_at(checkout.main)
+    return None if checkout is None else _find_shaped(registry, describe_folder(checkout.main, exact=False))
+
+
+def _find_shaped(registry: Registry, wanted: Project) -> Project | None:
+    """Find the project at a root; one that was no repository when it was registered, and is by now, becomes one."""
+    found = registry.find_project_at(wanted.root)
+    if found is None or found.common_dir is not None or wanted.common_dir is None:
+        return found
+    with registry.change() as connection:
+        reshape_project(connection, found.id, wanted)
+    return registry.find_project_at(wanted.root)
 
 
 def is_in_other_worktree(project: Project, folder: Path) -> bool:
@@ -141,7 +161,5 @@ def _main_of(project: Project) -> Workspace:
 
 
 def _require_text(path: Path) -> None:
-    try:
-        str(path).encode()
-    except UnicodeEncodeError:
-        raise ToolFailed("the path is not valid UTF-8", reason="path_not_utf8", hint="rename the folder") from None
+    if not is_text(str(path)):
+        raise ToolFailed("the path is not valid UTF-8", reason="path_not_utf8", hint="rename the folder")

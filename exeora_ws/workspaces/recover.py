@@ -1,9 +1,11 @@
 """What a killed process left half done: completed or taken back by the next command, under the repository's lock."""
 
+import logging
 from collections.abc import Callable
 from pathlib import Path
 
-from exeora_ws.errors import ToolFailed
+from exeora_ws.errors import ExeoraError, ToolFailed
+from exeora_ws.git.messages import translated_os_errors
 from exeora_ws.git.opening import open_repository
 from exeora_ws.git.port import Repository
 from exeora_ws.locks import try_lock
@@ -14,6 +16,7 @@ from exeora_ws.workspaces.rename import undo_renaming
 from exeora_ws.workspaces.restore import undo_restoration
 from exeora_ws.workspaces.trash import LockOf
 
+_LOG = logging.getLogger("exeora")
 _UNDO: dict[str, Callable[[Registry, Repository, Unfinished], None]] = {
     "create": undo_creation,
     "restore": undo_restoration,
@@ -29,7 +32,8 @@ def recover_repository(registry: Registry, common_dir: Path) -> int:
     """
     mine = [o for o in registry.list_unfinished() if o.common_dir == common_dir]
     for operation in mine:
-        _settle(registry, operation)
+        with translated_os_errors(f"settling a {operation.kind} that was cut short"):
+            _settle(registry, operation)
     return len(mine)
 
 
@@ -42,8 +46,13 @@ def recover_idle(registry: Registry, lock_of: LockOf) -> int:
     settled = 0
     for common_dir in {operation.common_dir for operation in registry.list_unfinished()}:
         with try_lock(lock_of(common_dir)) as had:
-            if had:
+            if not had:
+                continue
+            try:
                 settled += recover_repository(registry, common_dir)
+            except ExeoraError as error:
+                # Whoever works on that repository is told; all others have nothing to do with it.
+                _LOG.warning("what is unfinished in a repository cannot be settled yet: %s", error)
     return settled
 
 
@@ -61,6 +70,4 @@ def _settle(registry: Registry, operation: Unfinished) -> None:
     if undo is not None:
         undo(registry, repository, operation)
         return
-    project = registry.find_project(operation.project_id)
-    if project is not None:
-        settle_removal(registry, repository, project, operation)
+    settle_removal(registry, repository, registry.find_project(operation.project_id), operation)

@@ -4,10 +4,11 @@ Reading it needs no Git and no server. Every change of the inventory goes throug
 plain-text copy for the hot commands in step (`inventory_file.py`).
 """
 
+import json
 import sqlite3
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -15,7 +16,8 @@ from typing import Any
 import msgspec
 
 from exeora_ws.database import Database
-from exeora_ws.names import ProjectId, Slug, WorkspaceId
+from exeora_ws.errors import ToolFailed, UnknownProject
+from exeora_ws.names import ProjectId, Slug, WorkspaceId, is_text, show_bytes
 from exeora_ws.settings import Places
 from exeora_ws.workspaces import inventory_file
 from exeora_ws.workspaces.place import Project, Workspace
@@ -103,7 +105,9 @@ class Registry:
         with self.database.write() as connection:
             yield connection
             inventory_file.withdraw(self._places.inventory)
-        self.publish()
+        # By now it has happened. Without a copy the slow way answers, and the next command makes one.
+        with suppress(ToolFailed, OSError):
+            self.publish()
 
     def publish(self) -> None:
         """Write the plain-text copy, unless something is under way: then the slow way, which looks, must answer."""
@@ -119,12 +123,16 @@ class Registry:
 
     def find_project(self, selector: str) -> Project | None:
         """A project by slug or id."""
+        if not is_text(selector):
+            return None
         with self.database.read() as connection:
             row = connection.execute("SELECT * FROM projects WHERE slug = ?1 OR id = ?1", (selector,)).fetchone()
         return _project(row) if row else None
 
     def find_project_at(self, root: Path) -> Project | None:
         """The project registered at exactly this root."""
+        if not is_text(str(root)):
+            return None
         with self.database.read() as connection:
             row = connection.execute("SELECT * FROM projects WHERE root = ?", (str(root),)).fetchone()
         return _project(row) if row else None
@@ -136,11 +144,19 @@ class Registry:
 
     def find_workspace(self, project_id: ProjectId, selector: str) -> Workspace | None:
         """A project's workspace by slug or id; nothing else is a selector here."""
+        if not is_text(selector):
+            return None
         with self.database.read() as connection:
             row = connection.execute(
                 "SELECT * FROM workspaces WHERE project_id = ?1 AND (slug = ?2 OR id = ?2)", (project_id, selector)
             ).fetchone()
         return _workspace(row) if row else None
+
+    def find_root(self, workspace_id: WorkspaceId) -> Path | None:
+        """Where a workspace's tools act, by its id alone."""
+        with self.database.read() as connection:
+            row = connection.execute("SELECT path FROM workspaces WHERE id = ?", (workspace_id,)).fetchone()
+        return Path(row[0]) if row else None
 
     def find_base(self, workspace_id: WorkspaceId) -> Base | None:
         """What a workspace was made from, if we made it."""
@@ -173,6 +189,11 @@ class Registry:
             for r in rows
         ]
 
+    def is_unfinished(self, operation_id: str) -> bool:
+        """Whether an operation is still on record: neither completed nor taken back."""
+        with self.database.read() as connection:
+            return connection.execute("SELECT 1 FROM operations WHERE id = ?", (operation_id,)).fetchone() is not None
+
     def begin(self, operation: Unfinished) -> None:
         """Write down what is about to be done, before any of it is."""
         with self.change() as connection:
@@ -194,6 +215,18 @@ def end_operation(connection: sqlite3.Connection, operation_id: str) -> None:
     connection.execute("DELETE FROM operations WHERE id = ?", (operation_id,))
 
 
+def require_registered(connection: sqlite3.Connection, project: Project) -> None:
+    """See that a project has not been removed by somebody else since it was looked up.
+
+    Raises:
+        UnknownProject: it has.
+    """
+    if connection.execute("SELECT 1 FROM projects WHERE id = ?", (project.id,)).fetchone() is None:
+        raise UnknownProject(
+            f"project {project.slug!r} was removed meanwhile", hint="exeora project add registers it again"
+        )
+
+
 def insert_project(connection: sqlite3.Connection, project: Project) -> None:
     """Add a project."""
     connection.execute(
@@ -210,10 +243,31 @@ def insert_project(connection: sqlite3.Connection, project: Project) -> None:
     )
 
 
+def reshape_project(connection: sqlite3.Connection, project_id: ProjectId, shape: Project) -> None:
+    """Record that a project's folder has become a repository; it has no workspace but main then."""
+    connection.execute(
+        "UPDATE projects SET common_dir = ?, subdirectory = ?, bare = ? WHERE id = ?",
+        (str(shape.common_dir), str(shape.subdirectory), shape.bare, project_id),
+    )
+    depth = len(shape.subdirectory.parts)
+    top = shape.root.parents[depth - 1] if depth else shape.root
+    connection.execute("UPDATE workspaces SET worktree = ? WHERE project_id = ?", (str(top), project_id))
+
+
 def delete_project(connection: sqlite3.Connection, project_id: ProjectId) -> None:
     """Take a project and its workspaces off the registry; nothing on disk changes."""
     connection.execute("DELETE FROM workspaces WHERE project_id = ?", (project_id,))
     connection.execute("DELETE FROM projects WHERE id = ?", (project_id,))
+
+
+def relocate_project(connection: sqlite3.Connection, project: Project, root: Path, top: Path) -> None:
+    """Have a project and its main lead to another folder; `top` is its main worktree's."""
+    common_dir = str(top / ".git") if project.common_dir is not None else None
+    connection.execute("UPDATE projects SET root = ?, common_dir = ? WHERE id = ?", (str(root), common_dir, project.id))
+    connection.execute(
+        "UPDATE workspaces SET worktree = ?, path = ? WHERE project_id = ? AND slug = 'main'",
+        (str(top), str(root), project.id),
+    )
 
 
 def insert_workspace(connection: sqlite3.Connection, workspace: Workspace, base: Base | None, state: str) -> None:
@@ -224,12 +278,12 @@ def insert_workspace(connection: sqlite3.Connection, workspace: Workspace, base:
             workspace.id,
             workspace.project_id,
             workspace.slug,
-            workspace.name,
-            workspace.branch,
+            show_bytes(workspace.name),
+            _recorded(workspace.branch),
             str(workspace.worktree),
             str(workspace.path),
             workspace.managed,
-            base.ref if base else None,
+            show_bytes(base.ref) if base else None,
             base.commit if base else None,
             time.time(),
         ),
@@ -243,14 +297,19 @@ def update_workspace(connection: sqlite3.Connection, workspace: Workspace, state
         "UPDATE workspaces SET slug = ?, name = ?, branch = ?, worktree = ?, path = ? WHERE id = ?",
         (
             workspace.slug,
-            workspace.name,
-            workspace.branch,
+            show_bytes(workspace.name),
+            _recorded(workspace.branch),
             str(workspace.worktree),
             str(workspace.path),
             workspace.id,
         ),
     )
     record_state(connection, workspace, state, detail)
+
+
+def _recorded(branch: str | None) -> str | None:
+    # What is recorded is only shown, and only where HEAD cannot be read.
+    return None if branch is None else show_bytes(branch)
 
 
 def delete_workspace(connection: sqlite3.Connection, workspace: Workspace, state: str) -> None:
@@ -302,10 +361,10 @@ def _workspace(row: sqlite3.Row) -> Workspace:
 
 
 def encode_facts(facts: msgspec.Struct) -> bytes:
-    """Pack what an operation needs to be completed or undone by somebody else."""
-    return msgspec.json.encode(facts)
+    """Pack what an operation needs to be completed or undone by somebody else; names that are not UTF-8 too."""
+    return json.dumps(msgspec.to_builtins(facts)).encode()
 
 
 def decode_facts(data: bytes, kind: type[Any]) -> Any:
     """Unpack them."""
-    return msgspec.json.decode(data, type=kind)
+    return msgspec.convert(json.loads(data), kind)

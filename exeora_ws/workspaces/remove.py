@@ -18,7 +18,7 @@ from exeora_ws.git.holding import find_pointers
 from exeora_ws.git.opening import open_repository
 from exeora_ws.git.port import BranchDeletion, Repository, Status, Worktree
 from exeora_ws.limits import TRASH_DAYS
-from exeora_ws.names import WorkspaceId
+from exeora_ws.names import WorkspaceId, show_bytes
 from exeora_ws.storage import make_private_folder
 from exeora_ws.workspaces import folders, resolve, trash
 from exeora_ws.workspaces.place import Place, Project, Workspace
@@ -32,6 +32,7 @@ from exeora_ws.workspaces.registry import (
 )
 from exeora_ws.workspaces.setup import Prepared
 from exeora_ws.workspaces.trash import RemovalFacts
+from exeora_ws.workspaces.undoing import all_or_nothing
 
 _NAMED_FILES = 20
 StopProcesses = Callable[[WorkspaceId], Sequence[str]]
@@ -103,11 +104,8 @@ def remove_workspace(
         encode_facts(facts),
     )
     registry.begin(operation)
-    try:
+    with all_or_nothing(registry, operation, lambda: settle_removal(registry, repository, place.project, operation)):
         _take_away(repository, facts, worktree, status)
-    except BaseException:
-        settle_removal(registry, repository, place.project, operation)
-        raise
     branch = settle_removal(registry, repository, place.project, operation)
     ignored = status.ignored if status else ()
     until = None if gone or now else time.time() + TRASH_DAYS * 86_400
@@ -156,7 +154,7 @@ def _refuse_dirty(status: Status) -> None:
         f"the workspace has uncommitted changes: {counts}",
         reason="dirty",
         hint="commit or discard them, or pass force",
-        data={kind: list(paths[:_NAMED_FILES]) for kind, paths in kinds.items() if paths},
+        data={kind: [show_bytes(p) for p in paths[:_NAMED_FILES]] for kind, paths in kinds.items() if paths},
     )
 
 
@@ -231,9 +229,12 @@ def _hold_objects(facts: RemovalFacts, worktree: Worktree, status: Status | None
 
 
 def settle_removal(
-    registry: Registry, repository: Repository, project: Project, operation: Unfinished
+    registry: Registry, repository: Repository, project: Project | None, operation: Unfinished
 ) -> BranchDeletion | None:
-    """Complete a removal whose folder is away, undo one whose folder still stands. Safe to repeat."""
+    """Complete a removal whose folder is away, undo one whose folder still stands. Safe to repeat.
+
+    The branch of a project that is no longer registered stays.
+    """
     facts: RemovalFacts = decode_facts(operation.facts, RemovalFacts)
     if not facts.gone and not facts.tree.exists():
         repository.release_objects(facts.label)
@@ -250,8 +251,8 @@ def settle_removal(
     return deletion
 
 
-def _delete_branch(project: Project, facts: RemovalFacts) -> BranchDeletion | None:
-    if not facts.delete_branch:
+def _delete_branch(project: Project | None, facts: RemovalFacts) -> BranchDeletion | None:
+    if not facts.delete_branch or project is None:
         return None
     if facts.branch is None or facts.head is None:
         return BranchDeletion(deleted=False, reason="missing", message="the workspace was on no branch")

@@ -26,6 +26,7 @@ from exeora_ws.workspaces.registry import (
     end_operation,
     update_workspace,
 )
+from exeora_ws.workspaces.undoing import all_or_nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +156,7 @@ def _settle_folder(registry: Registry, managed_root: Path, project: Project, slu
 def _carry_out(registry: Registry, repository: Repository, worktree: Worktree, renaming: Renaming) -> None:
     before, after = renaming.before, renaming.after
     operation = _write_down(registry, repository, worktree, renaming)
-    try:
+    with all_or_nothing(registry, operation, lambda: undo_renaming(registry, repository, operation)):
         if before.branch is not None and after.branch is not None and after.branch != before.branch:
             repository.rename_branch(before.branch, after.branch)
         if after.worktree != before.worktree:
@@ -168,9 +169,6 @@ def _carry_out(registry: Registry, repository: Repository, worktree: Worktree, r
                 (after.branch, after.project_id, before.branch),
             )
             end_operation(connection, operation.id)
-    except BaseException:
-        undo_renaming(registry, repository, operation)
-        raise
 
 
 def _write_down(registry: Registry, repository: Repository, worktree: Worktree, renaming: Renaming) -> Unfinished:

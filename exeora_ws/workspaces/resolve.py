@@ -98,7 +98,9 @@ def require_repository_dir(project: Project) -> Path:
     """
     if project.common_dir is None:
         raise ToolFailed(
-            f"project {project.slug!r} is not a Git repository", reason="not_a_repository", hint="git init"
+            f"project {project.slug!r} is not a Git repository",
+            reason="not_a_repository",
+            hint="git init in its folder, then exeora project add there",
         )
     return project.common_dir
 

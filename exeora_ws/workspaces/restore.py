@@ -26,6 +26,7 @@ from exeora_ws.workspaces.registry import (
     record_state,
 )
 from exeora_ws.workspaces.trash import RemovalFacts, Removed
+from exeora_ws.workspaces.undoing import all_or_nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +141,7 @@ def _carry_out(
     facts = removed.facts
     operation = _write_down(registry, repository, removed, make_branch=make_branch, detach=detach)
     workspace = replace(removed.workspace, branch=None) if detach else removed.workspace
-    try:
+    with all_or_nothing(registry, operation, lambda: undo_restoration(registry, repository, operation)):
         if make_branch and facts.branch is not None and facts.head is not None:
             repository.create_branch(facts.branch, facts.head)
             repository.write_branch_settings(facts.branch, facts.branch_settings)
@@ -152,9 +153,6 @@ def _carry_out(
             insert_workspace(connection, workspace, facts.base, "restored")
             trash.expire_removal(connection, workspace.id)
             end_operation(connection, operation.id)
-    except BaseException:
-        undo_restoration(registry, repository, operation)
-        raise
     trash.delete_for_good(registry, removed)
     return Restoration(workspace, make_branch, facts.head)
 

@@ -25,6 +25,7 @@ from exeora_ws.workspaces.place import Workspace
 from exeora_ws.workspaces.ports import release_ports
 from exeora_ws.workspaces.registry import Base, Registry, decode_facts
 
+_NAME_MOST = 40
 _UNMEASURED_MOST = 5
 _UNMEASURED_SECONDS = 3600
 LockOf = Callable[[Path], Path]
@@ -112,7 +113,8 @@ def make_path(managed_root: Path, workspace: Workspace) -> Path:
     root = Path(os.path.realpath(managed_root))
     if workspace.worktree.is_relative_to(root):
         return root / folders.TRASH / name
-    return workspace.worktree.parent / f".{workspace.worktree.name}.removed-{name}"
+    # Cut, so that a long name does not become one that no file system takes.
+    return workspace.worktree.parent / f".{workspace.worktree.name[:_NAME_MOST]}.removed-{name}"
 
 
 def list_removed(registry: Registry, project_id: ProjectId | None) -> list[Removed]:

@@ -3,20 +3,26 @@
 Like `inventory.py`, each under the lock and the recovery that it needs.
 """
 
+import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from exeora_ws.cancellation import Cancellation
 from exeora_ws.errors import InvalidArguments, ToolFailed
+from exeora_ws.files.ripgrep import find_ripgrep
 from exeora_ws.git.opening import open_repository
 from exeora_ws.git.port import Difference
+from exeora_ws.limits import PRUNE_AGE_SECONDS
 from exeora_ws.workspaces import connect, locking, moving, overview, rename, restore, trash, variants
 from exeora_ws.workspaces.create import Creation, Wanted, create_workspace
+from exeora_ws.workspaces.doctor import Finding, Problem, examine_project, settle
 from exeora_ws.workspaces.inventory import Inventory
+from exeora_ws.workspaces.machine import examine_machine
 from exeora_ws.workspaces.merge import Merging, load_difference, merge_workspace
 from exeora_ws.workspaces.place import Place, Project
 from exeora_ws.workspaces.prune import Verdict, Wish, judge_all
+from exeora_ws.workspaces.registry import Base
 from exeora_ws.workspaces.setup import Prepared
 
 
@@ -91,7 +97,20 @@ class Upkeep:
             return rename.rename_workspace(self._registry, self._inventory.managed_root(), current, names)
 
     def create(
-        self, source: Place, asked: variants.Asked, *, with_changes: bool = False, cancellation: Cancellation
+        self,
+        source: Place,
+        what: str | None,
+        *,
+        base: str | None = None,
+        detach: bool = False,
+        reuse: bool = False,
+        name: str | None = None,
+        slug: str | None = None,
+        remote: str | None = None,
+        fetch: bool = False,
+        dry_run: bool = False,
+        with_changes: bool = False,
+        cancellation: Cancellation,
     ) -> Made:
         """Create a workspace in one of the further ways; see `variants.settle` and `create.create_workspace`.
 
@@ -101,6 +120,7 @@ class Upkeep:
             ToolFailed: what both say, and `conflicted`, `dirty_submodules`, `operation_in_progress`,
                 `nothing_to_move`, `nested_repository`, `changes_differ`.
         """
+        asked = variants.Asked(what, base, detach, reuse, name, slug, remote, fetch, dry_run)
         if with_changes and (asked.base or asked.reuse or asked.detach or asked.dry_run):
             raise InvalidArguments(
                 "with-changes: the new branch starts at the source's HEAD: no from, reuse, detach or dry-run",
@@ -122,6 +142,25 @@ class Upkeep:
         ready = Prepared("none") if asked.dry_run else self._inventory.prepare(source.project, creation, cancellation)
         return Made(creation, behind, moved, ready, asked.dry_run)
 
+    def is_further(self, source: Place, what: str, *, reuse: bool) -> bool:
+        """Whether `create` is needed for this and not the plain way: a request, or `REMOTE/…`."""
+        if variants.parse_request(what) is not None:
+            return True
+        if reuse or "/" not in what or source.project.common_dir is None:
+            return False
+        remotes = open_repository(source.project.common_dir).list_remotes()
+        return any(what.startswith(name + "/") for name, _ in remotes)
+
+    def count_behind(self, source: Place, ref: str, commit: str) -> tuple[str, int] | None:
+        """Say how far a base is behind its remote branch; see `variants.count_behind`."""
+        if source.project.common_dir is None:
+            return None
+        return variants.count_behind(open_repository(source.project.common_dir), Base(ref, commit))
+
+    def give_up(self, workspace_id: str) -> None:
+        """Have what was left of a removed workspace deleted for good, now, in the background."""
+        self._inventory.give_up(workspace_id)
+
     def _create(self, source: Place, wanted: Wanted, move: moving.Move | None, cancellation: Cancellation) -> Creation:
         root = self._inventory.managed_root()
         fill = None if move is None else lambda workspace: move.bring(workspace.worktree)
@@ -132,12 +171,21 @@ class Upkeep:
         return overview.look_at_all(self._registry, project, self._count_processes)
 
     def prune(
-        self, project: Project, wish: Wish, *, dry_run: bool, keep_branches: bool, cancellation: Cancellation
+        self,
+        project: Project,
+        *,
+        merged: bool,
+        missing: bool,
+        least_age: float = PRUNE_AGE_SECONDS,
+        dry_run: bool,
+        keep_branches: bool,
+        cancellation: Cancellation,
     ) -> Iterator[Verdict]:
         """Judge every workspace and, unless it is a dry run, remove those that are done with, as `remove` does.
 
         What was found merged is restorable like any removed workspace, its branch too.
         """
+        wish = Wish(merged, missing, least_age)
         for verdict in judge_all(self._registry, project, wish, self._count_processes()):
             cancellation.raise_if_cancelled()
             if verdict.kept is not None or dry_run:
@@ -174,3 +222,26 @@ class Upkeep:
         """Give what a workspace has that its base had not; see `merge.load_difference`."""
         self._inventory.require_available(place, files=True)
         return load_difference(self._registry, place, against, stat=stat)
+
+    def examine_machine(self, *, fix: bool) -> Iterator[Finding]:
+        """What is wrong with programs and folders that everything needs; see `machine.examine_machine`."""
+        inventory = self._inventory
+        problems = examine_machine(inventory.places, inventory.managed_root(), lambda: find_ripgrep(os.environ))
+        for problem in problems:
+            yield settle(problem, fix=fix)
+
+    def examine(self, project: Project, *, fix: bool, cancellation: Cancellation) -> Iterator[Finding]:
+        """What is wrong with a project and its workspaces; with `fix`, what can lose nothing is put right."""
+        unfinished = [o for o in self._registry.list_unfinished() if o.project_id == project.id]
+        if project.common_dir is None or not project.common_dir.is_dir():
+            yield from self._examine(project, fix)
+            return
+        with self._inventory.working_on(project, cancellation):
+            for operation in unfinished:
+                said = f"a {operation.kind} was cut short; it has been completed or taken back"
+                yield Finding(Problem("unfinished", project.slug, said, "nothing"), "fixed")
+            yield from self._examine(project, fix)
+
+    def _examine(self, project: Project, fix: bool) -> Iterator[Finding]:
+        for problem in examine_project(self._registry, self._inventory.managed_root(), project):
+            yield settle(problem, fix=fix)

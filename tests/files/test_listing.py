@@ -3,6 +3,7 @@
 import os
 import shutil
 import subprocess
+import sys
 import sysconfig
 from pathlib import Path
 
@@ -213,6 +214,28 @@ def test_the_global_excludes_file_counts(paths, top: Path, home: Path):
     assert paths() == ["a.swp", "a.txt", "l.swp"]
 
 
+def test_the_excludes_file_is_the_one_git_itself_would_read(paths, top: Path, home: Path):
+    git(top, "init", "-q")
+    make(top, "a.one", "b.two", "c.three", "d.four")
+
+    def by_git() -> list[str]:
+        return sorted(git(top, "ls-files", "-co", "--exclude-standard").split("\n"))
+
+    make(home, "r1", content="*.one\n")
+    make(home, "r2", content="*.two\n")
+    make(top, ".git/r3", content="*.three\n")
+    make(home, "config/git/ignore", content="*.four\n")
+    (home / "included").write_text(f"[core]\n\texcludesFile = {home}/r1\n")
+    git(top, "config", "--global", "include.path", str(home / "included"))
+    assert paths() == by_git() == ["b.two", "c.three", "d.four"]
+    (home / "included").write_text("[core]\n\tEXCLUDESFILE = ~/r2 # a comment\n")
+    assert paths() == by_git() == ["a.one", "c.three", "d.four"]
+    git(top, "config", "core.excludesFile", ".git/r3")
+    assert paths() == by_git() == ["a.one", "b.two", "d.four"]
+    git(top, "config", "core.excludesFile", "")
+    assert paths() == by_git() == ["a.one", "b.two", "c.three", "d.four"]
+
+
 def test_a_linked_worktree_takes_the_shared_excludes(tmp_path: Path, home: Path, make_repository, ripgrep: Ripgrep):
     main = make_repository()
     git(main, "worktree", "add", "-q", str(tmp_path / "linked"))
@@ -325,3 +348,49 @@ def test_no_glob_takes_long():
     glob = parse_glob("*a" * 60 + "b")
     assert not glob.matches("a" * 255)
     assert not parse_glob("**/a/" * 60 + "b").matches("/".join(["a"] * 300))
+
+
+_MEASURE = """
+import os, resource, sys
+from pathlib import Path
+from exeora_ws.cancellation import Cancellation
+from exeora_ws.files.globs import parse_glob
+from exeora_ws.files.listing import list_folder, list_tree
+from exeora_ws.files.reach import Reach
+from exeora_ws.files.ripgrep import Patience, Ripgrep, find_ripgrep
+from exeora_ws.processes.piped import spawn_piped
+ripgrep = Ripgrep(find_ripgrep(os.environ), spawn_piped, os.environ)
+reach = Reach(Path(sys.argv[1]), Path(sys.argv[1]))
+def run(function, path, *more, **options):
+    with reach.locate_for_reading(path) as spot:
+        return function(spot, *more, **options)
+patience = Patience(Cancellation())
+run(list_tree, "few", ripgrep, patience)
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+results = [
+    run(list_tree, ".", ripgrep, patience),
+    run(list_tree, ".", ripgrep, patience, glob=parse_glob("*7")),
+    run(list_tree, ".", ripgrep, patience, glob=parse_glob("nothing*")),
+    run(list_folder, "many"),
+]
+after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+print(after - before, *(f"{len(result.entries)}:{result.truncated}" for result in results))
+"""
+
+
+def test_a_listing_of_100_000_files_costs_at_most_20_mb(top: Path):
+    for number in range(1_000):
+        folder = top / ("many" if number < 500 else f"few{number}" if number > 501 else "few")
+        folder.mkdir(exist_ok=True)
+        for file in range(100):
+            os.close(os.open(folder / f"file-with-a-longer-name-{number:04}-{file:02}", os.O_CREAT | os.O_WRONLY))
+    done = subprocess.run(
+        [sys.executable, "-c", _MEASURE, str(top)],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=Path(__file__).parents[2],
+    )
+    grown, *rest = done.stdout.split()
+    assert int(grown) <= 20_000
+    assert rest == ["1000:True", "1000:True", "0:False", "1000:True"]

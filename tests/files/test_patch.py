@@ -232,11 +232,35 @@ def test_a_failure_in_the_middle_takes_all_back(apply, top: Path, patches: Path,
     assert os.listdir(patches) == []
 
 
+def test_extended_attributes_of_a_file_already_deleted_come_back(apply, top: Path, monkeypatch):
+    for name in ("a", "b"):
+        (top / name).write_text("x")
+    try:
+        os.setxattr(top / "a", "user.origin", b"mail\0\xff")
+    except OSError:
+        pytest.skip("no extended attributes here")
+    real = patching._remove
+
+    def remove(root, step):
+        if step.before.shown == "b":
+            raise ToolFailed("no more", reason="disk_full")
+        real(root, step)
+
+    monkeypatch.setattr(patching, "_remove", remove)
+    with pytest.raises(ToolFailed):
+        apply(delete("a"), delete("b"))
+    assert os.getxattr(top / "a", "user.origin") == b"mail\0\xff"
+
+
 KILLABLE = ("link", "rename", "replace", "unlink", "mkdir", "fsync", "rmdir")
 
 
 def run_and_die(reach: Reach, keeping: Keeping, patches: Path, at: int) -> bool:
     """Apply the patch in a child that kills itself at its `at`-th change on disk; False when it got to the end."""
+    return do_and_die(lambda: apply_patch(reach, EVERYTHING, keeping, patches), at)
+
+
+def do_and_die(do, at: int) -> bool:
     child = os.fork()
     if child == 0:
         count = 0
@@ -255,7 +279,7 @@ def run_and_die(reach: Reach, keeping: Keeping, patches: Path, at: int) -> bool:
             setattr(os, name, deadly(getattr(os, name)))
         code = 7
         try:
-            apply_patch(reach, EVERYTHING, keeping, patches)
+            do()
             code = 0
         finally:
             os._exit(code)
@@ -279,6 +303,21 @@ def test_kill_9_at_every_step_leaves_the_tree_as_it_was_or_done(reach, keeping, 
         at += 1
     assert undone > 15
     assert at > 30
+
+
+@pytest.mark.parametrize("at", [20, 27, 34, 41, 48, 55])
+def test_kill_9_at_every_step_of_the_recovery_too(reach, keeping, top: Path, patches: Path, at: int):
+    fill(top)
+    before = look(top)
+    assert run_and_die(reach, keeping, patches, at)
+    step = 1
+    while do_and_die(lambda: recover_patches(patches, keeping.locks), step):
+        step += 1
+        assert step < 200
+    assert all(not one.left for one in recover_patches(patches, keeping.locks))
+    if look(top) != before:
+        check_everything(top)
+    assert [name for name in os.listdir(patches) if not name.startswith(".")] == []
 
 
 def test_the_next_patch_in_that_root_recovers_first(reach: Reach, keeping: Keeping, top: Path, patches: Path):

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from exeora_ws.cancellation import Cancellation
 from exeora_ws.database import Database
+from exeora_ws.errors import PathNotFound
 from exeora_ws.processes.output import Tail
 from exeora_ws.processes.records import (
     PROCESS_MIGRATIONS,
@@ -97,10 +98,10 @@ def test_case_36_what_a_killed_server_started_is_gone_after_the_next_start(serve
     lines = ["exec sleep 300", "exec $PROGRAMS/ignores_term.sh", "setsid sleep 300 & exec sleep 300"]
     server, tag = serve(*lines, "$PROGRAMS/forks_twice.py --stay", kind=kind)
     assert eventually(lambda: len(find_tagged(tag)) >= 8)
-    assert len(list_live(database)) == 4
+    assert eventually(lambda: len(list_live(database)) == 4)
     os.kill(server.pid, signal.SIGKILL)
     server.wait()
-    assert len(find_tagged(tag)) >= 8
+    assert eventually(lambda: len(find_tagged(tag)) >= 8)
     left = reap_leftovers(database)
     assert sorted(each.command for each in left) == sorted([*lines, "$PROGRAMS/forks_twice.py --stay"])
     assert find_tagged(tag) == []
@@ -115,15 +116,23 @@ def test_case_36_also_what_has_no_row(serve, database):
         connection.execute("DELETE FROM live_processes")
     server.kill()
     server.wait()
-    assert len(find_tagged(tag)) == 1
+    assert eventually(lambda: len(find_tagged(tag)) == 1)
     reap_leftovers(database)
     assert find_tagged(tag) == []
+
+
+def test_the_server_is_on_record_before_its_first_command_can_start(recorded, database, shell, tmp_path):
+    with pytest.raises(PathNotFound):
+        recorded.start(shell("true", cwd=tmp_path / "gone"), OWNER)
+    assert len(rows(database, "process_servers")) == 1
+    recorded.close()
+    assert rows(database, "process_servers") == []
 
 
 def test_a_server_that_lives_is_left_alone(serve, database):
     _, tag = serve("exec sleep 300")
     assert reap_leftovers(database) == []
-    assert len(find_tagged(tag)) == 1
+    assert eventually(lambda: len(find_tagged(tag)) == 1)
     assert len(list_live(database)) == 1
 
 
@@ -133,7 +142,7 @@ def test_rows_of_an_earlier_boot_count_for_nothing_and_end_nobody(serve, databas
         connection.execute("UPDATE process_servers SET boot = 'an earlier one'")
     assert list_live(database) == []
     assert reap_leftovers(database) == []
-    assert len(find_tagged(tag)) == 1
+    assert eventually(lambda: len(find_tagged(tag)) == 1)
     assert rows(database) == []
     for pid in find_tagged(tag):
         os.kill(pid, signal.SIGKILL)
@@ -145,7 +154,7 @@ def test_rows_of_another_container_are_left_alone(serve, database):
         connection.execute("UPDATE process_servers SET namespace = 'pid:[1]', pid = 2147483647")
     assert list_live(database) == []
     assert reap_leftovers(database) == []
-    assert len(find_tagged(tag)) == 1
+    assert eventually(lambda: len(find_tagged(tag)) == 1)
     assert len(rows(database)) == 1
     with database.write() as connection:
         connection.execute("DELETE FROM process_servers")
@@ -171,7 +180,7 @@ def test_a_workspace_is_stopped_whichever_server_runs_in_it(serve, recorded, dat
     assert {each.command for each in stopped} == {"exec $PROGRAMS/ignores_term.sh", "exec sleep 300"}
     assert find_tagged(there) == []
     assert find_tagged() == []
-    assert len(find_tagged(elsewhere)) == 1
+    assert eventually(lambda: len(find_tagged(elsewhere)) == 1)
     assert [each.workspace for each in list_live(database)] == ["wsp_b"]
 
 
@@ -180,7 +189,7 @@ def test_one_command_is_stopped_by_its_id(serve, database):
     first = list_live(database)[0]
     assert stop_process(database, first.id) == first
     assert [each.id for each in list_live(database)] != [first.id]
-    assert len(find_tagged(tag)) == 1
+    assert eventually(lambda: len(find_tagged(tag)) == 1)
     assert stop_process(database, "prc_nothing") is None
 
 

@@ -1,5 +1,6 @@
 """Five hundred commands of every kind leave no process, no descriptor, no thread and no memory behind."""
 
+import gc
 import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -42,6 +43,7 @@ def list_descriptors():
 def test_500_commands_leave_nothing_behind(tmp_path, monkeypatch):
     # Nobody else in this process starts session leaders, so none needs the benefit of the doubt.
     monkeypatch.setattr("exeora_ws.processes.orphans.PATIENCE_SECONDS", 0.0)
+    gc.collect()  # what other tests of this process have left to the collector is not ours to count
     before = (find_our_children(), descriptors(), threading.active_count())
     database = Database(tmp_path / "exeora.db", {"processes": PROCESS_MIGRATIONS})
     supervisor = Supervisor(records=Records(database), live_limit=64)
@@ -84,7 +86,6 @@ def test_500_commands_leave_nothing_behind(tmp_path, monkeypatch):
     assert find_tagged() == []
     assert find_our_children() <= before[0]
     database.close()
-    assert eventually(lambda: (descriptors(), threading.active_count()) == before[1:]), "\n".join(
-        [str(threading.enumerate()), *list_descriptors()]
-    )
+    assert eventually(lambda: descriptors() <= before[1]), list_descriptors()
+    assert threading.active_count() <= before[2]
     assert grown < 8_000_000, f"{grown / 1e6:.1f} MB more"

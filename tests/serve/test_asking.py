@@ -83,17 +83,15 @@ async def test_yes_runs_what_was_shown_and_everything_else_runs_nothing(connect_
     assert list(shown.requested_schema["properties"]) == ["confirm"]
 
 
-async def test_a_client_that_cannot_ask_is_refused_when_nobody_else_is_there(connect_by, confirmed, era):
-    async with connect_by(era) as client:
+async def test_a_client_that_cannot_ask_is_refused_when_nobody_else_is_there(connect_stdio, confirmed, era):
+    async with connect_stdio(era, confirmed.slug) as client:
         result = await run(client, "echo x > written")
     assert result.structured_content["error"]["code"] == "FORBIDDEN"
     assert result.structured_content["error"]["reason"] == "nobody_to_ask"
     assert not (confirmed.root / "written").exists()
 
 
-async def test_somebody_at_another_window_may_answer_first(app, connect_by, confirmed, era, transport):
-    if transport == "http" and era != "legacy":
-        pytest.skip("the same code as over stdio; the question waits in the database")
+async def test_somebody_at_another_window_may_answer_first(app, connect_stdio, confirmed, era):
     approvals = app.calls.gate._gate._approvals
     asked = threading.Event()
 
@@ -112,7 +110,7 @@ async def test_somebody_at_another_window_may_answer_first(app, connect_by, conf
 
     thread = threading.Thread(target=allow)
     thread.start()
-    async with connect_by(era, elicitation_callback=look_away) as client:
+    async with connect_stdio(era, confirmed.slug, elicitation_callback=look_away) as client:
         with anyio.fail_after(15):
             result = await run(client, "echo other > written")
     thread.join()

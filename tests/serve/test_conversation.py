@@ -31,7 +31,7 @@ async def test_instructions_and_prompt_are_those_of_the_scope(connect, project, 
         assert caught.value.code == -32602
 
 
-async def test_every_tool_is_described_whole(connect, era):
+async def test_every_tool_is_described_whole(connect, project, era):
     async with connect(era) as client:
         tools = (await client.list_tools()).tools
     assert {"create_workspace", "list_projects", "remove_workspace"} <= {t.name for t in tools}
@@ -206,3 +206,39 @@ async def test_a_cursor_that_no_page_gave_is_refused(connect, era):
             with pytest.raises(MCPError) as caught:
                 await client.list_tools(cursor=cursor)
             assert caught.value.code == -32602
+
+
+async def test_a_tool_that_the_policy_hides_is_not_listed_and_a_change_is_told(connect, project, era):
+    policy = project.root / "exeora.toml"
+    told = anyio.Event()
+
+    async def hear(message):
+        if getattr(message, "method", "") == "notifications/tools/list_changed":
+            told.set()
+
+    async def listen(client):
+        async with client.listen(tools_list_changed=True) as changes:
+            async for _ in changes:
+                told.set()
+
+    async with connect(era, "app", message_handler=hear) as client, anyio.create_task_group() as beside:
+        if era != "legacy":
+            beside.start_soon(listen, client)
+        assert "run_command" in {t.name for t in (await client.list_tools()).tools}
+        policy.write_text('mode = "read_only"\n')
+        result = await client.call_tool("run_command", {"command": "touch x"})
+        assert result.structured_content["error"]["code"] == "FORBIDDEN"
+        with anyio.fail_after(6):
+            await told.wait()
+        assert "run_command" not in {t.name for t in (await client.list_tools()).tools}
+        beside.cancel_scope.cancel()
+
+
+async def test_the_inventory_answers_while_the_repository_is_away(connect, project, era):
+    project.root.rename(project.root.with_name("away"))
+    async with connect(era) as client:
+        result = await client.call_tool("list_workspaces", {})
+        assert [w["available"] for w in result.structured_content["workspaces"]] == [False]
+        assert (await client.call_tool("list_projects", {})).structured_content["projects"][0]["slug"] == "app"
+        result = await client.call_tool("run_command", {"command": "true"})
+        assert result.structured_content["error"]["code"] == "WORKSPACE_UNAVAILABLE"

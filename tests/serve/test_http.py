@@ -436,6 +436,22 @@ def test_a_signal_has_calls_answered_processes_ended_and_the_server_gone_in_time
         assert len(site.closed_sessions()) == 2
 
 
+def test_many_sessions_with_stubborn_processes_do_not_make_the_end_longer(start_site, project):
+    with start_site() as site:
+        secret, pids = site.make_token(), []
+        command = "trap '' TERM; while :; do sleep 1; done"
+        for _ in range(4):
+            session = open_session(site, "/mcp", secret)
+            body, _ = call("start_command", {"command": command})
+            pids.append(read_answer(post(site, "/mcp", body, secret, **session))["result"]["structuredContent"]["pid"])
+        asked = time.monotonic()
+        site.process.send_signal(signal.SIGTERM)
+        assert site.process.wait(8) == 0
+        assert time.monotonic() - asked < 5
+        assert not any(is_alive(pid) for pid in pids)
+        assert len(site.closed_sessions()) == len(set(site.closed_sessions())) == 4
+
+
 def test_too_many_failures_are_put_off_and_a_valid_token_never_is(start_site):
     with start_site() as site:
         secret = site.make_token()

@@ -5,9 +5,11 @@ import os
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 
 import anyio
 import pytest
+import uvicorn
 from exeora_ws.errors import InvalidArguments, ToolFailed
 from exeora_ws.limits import LIST_PAGE_BYTES, RESULT_BYTES
 from exeora_ws.serve import listening
@@ -19,6 +21,7 @@ from exeora_ws.serve.progress import ProgressLine
 from exeora_ws.serve.results import HTTP_WIRE_BYTES, show_error, show_outcome
 from exeora_ws.serve.running import announce_server, list_servers
 from exeora_ws.tools.call import Outcome
+from exeora_ws.tools.proxied import VerbatimResult
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -152,6 +155,16 @@ def test_no_answer_over_http_is_larger_than_a_client_takes_and_every_one_says_so
         assert "structuredContent only" in text or json.loads(text) == outcome.to_dict()
 
 
+def test_another_servers_answer_passes_as_it_came_or_not_at_all():
+    raw = {"content": [{"type": "widget", "odd": None}], "structuredContent": [1], "isError": True, "vendor": 1}
+    outcome = Outcome("mcp__x", result=VerbatimResult(raw=raw))
+    assert show_outcome(outcome, wire_bytes=HTTP_WIRE_BYTES) == raw
+    large = Outcome("mcp__x", result=VerbatimResult(raw={"content": [{"type": "text", "text": "x" * HTTP_WIRE_BYTES}]}))
+    assert show_outcome(large) == dict(large.result.raw)
+    refused = show_outcome(large, wire_bytes=HTTP_WIRE_BYTES)
+    assert refused["structuredContent"]["error"]["reason"] == "result_too_large"
+
+
 def test_an_error_without_extras_is_one_line():
     answer = show_error(ToolFailed("it failed"))
     assert answer["content"] == [{"type": "text", "text": "TOOL_FAILED: it failed"}]
@@ -203,6 +216,51 @@ async def test_a_whole_body_may_be_followed_by_any_silence(monkeypatch):
     with anyio.move_on_after(0.2) as silence:
         await receive()
     assert silence.cancelled_caught
+
+
+async def hello(_scope, receive, send):
+    """A server that answers when it has the whole body."""
+    while (await receive()).get("more_body"):
+        pass
+    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
+    await send({"type": "http.response.body", "body": b"ok"})
+
+
+@pytest.mark.anyio
+async def test_a_connection_on_which_no_whole_head_comes_is_closed(monkeypatch):
+    monkeypatch.setattr(listening, "_HEAD_SECONDS", 0.3)
+    whole = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
+
+    async def is_closed(client):
+        with anyio.move_on_after(1.5), suppress(anyio.EndOfStream, anyio.BrokenResourceError):
+            while True:
+                await client.receive()
+        return anyio.current_time()
+
+    with listening.listen("127.0.0.1", 0) as listener:
+        server = uvicorn.Server(
+            uvicorn.Config(
+                hello, http=listening.HurriedProtocol, lifespan="off", log_config=None, timeout_keep_alive=30
+            )
+        )
+        address = listener.getsockname()
+        async with anyio.create_task_group() as beside:
+            beside.start_soon(server.serve, [listener])
+            for before, sent in ((b"", b""), (b"", b"GET / HT"), (whole, b"GET")):
+                async with await anyio.connect_tcp(*address) as client:
+                    if before:
+                        await client.send(before)
+                        assert b"200" in await client.receive()
+                    if sent:
+                        await client.send(sent)
+                    began = anyio.current_time()
+                    assert await is_closed(client) - began < 1.2, sent
+            async with await anyio.connect_tcp(*address) as client:
+                for _ in range(3):  # between two requests it may be silent for longer
+                    await client.send(whole)
+                    assert b"200" in await client.receive()
+                    await anyio.sleep(0.5)
+            server.should_exit = True
 
 
 def test_the_log_is_for_its_owner_alone(app):

@@ -100,7 +100,7 @@ def test_a_broken_one_is_reported_and_the_others_are_listed(root: Path, home: Pa
     write(root, "good")
     started = time.monotonic()
     found = list_skills(root, home)
-    assert time.monotonic() - started < 2
+    assert time.monotonic() - started < 20  # a bomb that goes off takes for ever
     assert [skill.name for skill in found.skills] == ["good"]
     (problem,) = found.problems
     assert problem.path == ".agents/skills/broken/SKILL.md"

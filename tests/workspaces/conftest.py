@@ -1,6 +1,6 @@
 """A core over a real repository, sealed off."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -8,6 +8,7 @@ from exeora_ws.app import App, open_app
 from exeora_ws.tools.call import Caller, Face, Outcome, RawCall, Scope
 from exeora_ws.workspaces.place import Project
 
+from support.killed import Forker
 from support.repositories import RepositoryMaker
 
 Caller_ = Callable[..., Outcome]
@@ -64,3 +65,10 @@ def refusal(call: Caller_) -> Callable[..., dict]:
         return outcome.error.to_dict()
 
     return make
+
+
+@pytest.fixture
+def run(sealed: dict[str, str]) -> Iterator[Forker]:
+    forker = Forker(sealed)
+    yield forker
+    forker.close()

@@ -1,10 +1,6 @@
 """SIGKILL at every step of create and remove: the next command completes it or takes it back, whole."""
 
-import json
 import os
-import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -12,23 +8,8 @@ from exeora_ws.app import App, open_app
 from exeora_ws.settings import find_places
 from exeora_ws.workspaces import inventory_file
 
+from support.killed import Forker
 from support.repositories import RepositoryMaker, git
-
-TESTS = Path(__file__).parents[1]
-
-
-def run(environment: dict[str, str], fatal: int, tool: str, **arguments: object) -> dict | None:
-    """One call, killed at step `fatal`; gives what it printed when it was not reached."""
-    done = subprocess.run(
-        [sys.executable, "-m", "support.killed", str(fatal), "app", tool, json.dumps(arguments)],
-        env=environment | {"PYTHONPATH": f"{TESTS.parent}{os.pathsep}{TESTS}"},
-        capture_output=True,
-        check=False,
-    )
-    if done.returncode == -signal.SIGKILL:
-        return None
-    assert done.returncode == 0, done.stderr.decode()
-    return json.loads(done.stdout)
 
 
 def facts(app: App, repository: Path) -> dict[str, object]:
@@ -64,45 +45,45 @@ def repository(make_repository: RepositoryMaker) -> Path:
     return top
 
 
-def count_steps(environment: dict[str, str], tool: str, **arguments: object) -> int:
-    printed = run(environment, 0, tool, **arguments)
+def count_steps(run: Forker, tool: str, **arguments: object) -> int:
+    printed = run(0, tool, **arguments)
     assert printed is not None
     assert "error" not in printed["outcome"], printed
     return int(printed["steps"])
 
 
-def test_create_is_whole_or_not_there_at_every_step(repository: Path, sealed: dict[str, str]):
-    steps = count_steps(sealed, "create_workspace", branch="x")
+def test_create_is_whole_or_not_there_at_every_step(repository: Path, run: Forker):
+    steps = count_steps(run, "create_workspace", branch="x")
     assert steps > 20
-    run(sealed, 0, "remove_workspace", workspace="x", deleteBranch=True)
+    run(0, "remove_workspace", workspace="x", deleteBranch=True)
     seen = set()
     for fatal in range(1, steps + 1):
-        run(sealed, fatal, "create_workspace", branch="x")
+        run(fatal, "create_workspace", branch="x")
         now = facts(open_app(), repository)
         assert now in (ABSENT, PRESENT), f"step {fatal}: {now}"
         seen.add(str(now))
         if now == PRESENT:
-            again = run(sealed, 0, "create_workspace", branch="x")
+            again = run(0, "create_workspace", branch="x")
             assert again is not None
             assert again["outcome"]["created"] is False
-            run(sealed, 0, "remove_workspace", workspace="x", deleteBranch=True)
+            run(0, "remove_workspace", workspace="x", deleteBranch=True)
     assert len(seen) == 2
 
 
-def test_remove_is_whole_or_not_begun_at_every_step(repository: Path, sealed: dict[str, str]):
-    run(sealed, 0, "create_workspace", branch="x")
-    steps = count_steps(sealed, "remove_workspace", workspace="x")
+def test_remove_is_whole_or_not_begun_at_every_step(repository: Path, run: Forker):
+    run(0, "create_workspace", branch="x")
+    steps = count_steps(run, "remove_workspace", workspace="x")
     assert steps > 15
     seen = set()
     for fatal in range(1, steps + 1):
         reuse = git(repository, "branch", "--list", "x") != ""
-        made = run(sealed, 0, "create_workspace", branch="x", **({"reuseExistingBranch": True} if reuse else {}))
+        made = run(0, "create_workspace", branch="x", **({"reuseExistingBranch": True} if reuse else {}))
         assert made is not None
         assert "error" not in made["outcome"], made
-        run(sealed, fatal, "remove_workspace", workspace="x")
+        run(fatal, "remove_workspace", workspace="x")
         now = facts(open_app(), repository)
         assert now in (KEPT, PRESENT), f"step {fatal}: {now}"
         seen.add(str(now))
         if now == PRESENT:
-            run(sealed, 0, "remove_workspace", workspace="x")
+            run(0, "remove_workspace", workspace="x")
     assert len(seen) == 2

@@ -1,17 +1,12 @@
 """Twenty-four creations, eight at once, from several processes (public failure 5)."""
 
-import json
-import os
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from exeora_ws.app import open_app
 
+from support.killed import Forker
 from support.repositories import RepositoryMaker, git
-
-TESTS = Path(__file__).parents[1]
 
 
 def test_twenty_four_creations_eight_at_once(make_repository: RepositoryMaker, sealed: dict[str, str]):
@@ -21,20 +16,18 @@ def test_twenty_four_creations_eight_at_once(make_repository: RepositoryMaker, s
     app = open_app()
     project = app.inventory.register_project(top, exact=False)[0]
     config = (top / ".git/config").read_bytes()
-    environment = sealed | {"PYTHONPATH": f"{TESTS.parent}{os.pathsep}{TESTS}"}
 
-    def create(number: int) -> dict:
-        arguments = json.dumps({"branch": f"task/{number}", "from": "origin/main"})
-        done = subprocess.run(
-            [sys.executable, "-m", "support.killed", "0", "app", "create_workspace", arguments],
-            env=environment,
-            capture_output=True,
-            check=True,
-        )
-        return json.loads(done.stdout)["outcome"]
+    def create(numbers: range) -> list[dict]:
+        forker = Forker(sealed)
+        try:
+            return [
+                forker(0, "create_workspace", branch=f"task/{n}", **{"from": "origin/main"})["outcome"] for n in numbers
+            ]
+        finally:
+            forker.close()
 
     with ThreadPoolExecutor(8) as pool:
-        outcomes = list(pool.map(create, range(24)))
+        outcomes = [o for some in pool.map(create, (range(n, 24, 8) for n in range(8))) for o in some]
     assert [o.get("created") for o in outcomes] == [True] * 24, outcomes
     assert len({o["workspace"]["path"] for o in outcomes}) == 24
     assert (top / ".git/config").read_bytes() == config

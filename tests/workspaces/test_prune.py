@@ -9,7 +9,7 @@ from exeora_ws.cancellation import Cancellation
 from exeora_ws.git.port import Repository
 from exeora_ws.workspaces.overview import Distance
 from exeora_ws.workspaces.place import Project
-from exeora_ws.workspaces.prune import Verdict, Wish
+from exeora_ws.workspaces.prune import Verdict
 
 from support.repositories import commit_file, git
 from support.trees import repository_picture
@@ -26,8 +26,15 @@ def make(result):
 def prune(
     app: App, project: Project, *, merged: bool = True, missing: bool = False, age: float = 0, dry_run: bool = False
 ) -> dict[str, Verdict]:
-    wish = Wish(merged, missing, age)
-    found = app.upkeep.prune(project, wish, dry_run=dry_run, keep_branches=False, cancellation=Cancellation())
+    found = app.upkeep.prune(
+        project,
+        merged=merged,
+        missing=missing,
+        least_age=age,
+        dry_run=dry_run,
+        keep_branches=False,
+        cancellation=Cancellation(),
+    )
     return {v.workspace.slug: v for v in found}
 
 

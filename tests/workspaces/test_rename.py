@@ -12,7 +12,6 @@ from exeora_ws.workspaces.rename import Renaming
 
 from support.repositories import commit_file, git
 from support.trees import picture, repository_picture
-from support.upkeep import run_upkeep
 
 
 @pytest.fixture
@@ -144,15 +143,15 @@ def test_lock_is_gits_own_and_refuses_removal(app: App, project: Project, place:
     assert caught.value.reason == "is_main"
 
 
-def test_rename_is_whole_or_not_begun_at_every_step(app: App, project: Project, place: Place, top: Path, sealed):
+def test_rename_is_whole_or_not_begun_at_every_step(app: App, project: Project, place: Place, top: Path, run):
     (top / "new.txt").write_text("untracked\n")
-    counted = run_upkeep(sealed, 0, "rename", place="x", branch="y")
+    counted = run.upkeep(0, "rename", place="x", branch="y")
     assert counted is not None
-    assert counted["error"] is None
+    assert counted["outcome"] == {}
     rename(app, app.inventory.require_place(project, "y"), "x")
     seen = set()
     for fatal in range(1, counted["steps"] + 1):
-        run_upkeep(sealed, fatal, "rename", place="x", branch="y")
+        run.upkeep(fatal, "rename", place="x", branch="y")
         now = open_app()
         assert now.inventory.registry.list_unfinished() == []
         found = now.inventory.list_workspaces(project)[1]

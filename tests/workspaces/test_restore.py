@@ -17,7 +17,6 @@ from exeora_ws.workspaces.restore import Restoration
 
 from support.repositories import commit_file, git
 from support.trees import picture, repository_picture
-from support.upkeep import run_upkeep
 
 
 @pytest.fixture
@@ -262,7 +261,7 @@ def test_the_sweeper_is_a_program_of_its_own(app: App, project: Project, result,
 
 
 def test_restore_is_whole_or_not_begun_at_every_step(
-    app: App, project: Project, result, repository: Path, sealed: dict[str, str], top: Path
+    app: App, project: Project, result, repository: Path, run: dict[str, str], top: Path
 ):
     (top / "new.txt").write_text("untracked\n")
     status = git(top, "status", "--porcelain=v2", "--branch")
@@ -271,14 +270,14 @@ def test_restore_is_whole_or_not_begun_at_every_step(
         result("remove_workspace", workspace="x", force=True, deleteBranch=True)
 
     remove()
-    counted = run_upkeep(sealed, 0, "restore", selector="x", detach=False)
+    counted = run.upkeep(0, "restore", selector="x", detach=False)
     assert counted is not None
-    assert counted["error"] is None
+    assert counted["outcome"] == {}
     seen = set()
     for fatal in range(1, counted["steps"] + 1):
         if top.exists():
             remove()
-        run_upkeep(sealed, fatal, "restore", selector="x", detach=False)
+        run.upkeep(fatal, "restore", selector="x", detach=False)
         now = open_app()
         rows = [w.slug for w in now.inventory.list_workspaces(project)]
         assert now.inventory.registry.list_unfinished() == []

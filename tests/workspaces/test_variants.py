@@ -9,7 +9,7 @@ from exeora_ws.cancellation import Cancellation
 from exeora_ws.errors import ExeoraError
 from exeora_ws.workspaces.place import Place, Project
 from exeora_ws.workspaces.upkeep import Made
-from exeora_ws.workspaces.variants import Asked, ForgeRequest, parse_request
+from exeora_ws.workspaces.variants import ForgeRequest, parse_request
 
 from support.repositories import commit_file, git
 from support.trees import picture, repository_picture
@@ -41,7 +41,7 @@ def upstream(repository: Path, tmp_path: Path) -> Path:
 
 
 def create(app: App, place: Place, what: str | None, *, with_changes: bool = False, **asked: object) -> Made:
-    return app.upkeep.create(place, Asked(what, **asked), with_changes=with_changes, cancellation=Cancellation())
+    return app.upkeep.create(place, what, **asked, with_changes=with_changes, cancellation=Cancellation())
 
 
 def refused(app: App, place: Place, what: str | None, *, with_changes: bool = False, **asked: object) -> str | None:

@@ -1,14 +1,39 @@
 """The commands, one module a group; a new group is one module and one line here."""
 
-from exeora_cli.commands import agents, completions, projects, settings, status, workspaces
+from exeora_cli.commands import (
+    agents,
+    completions,
+    files,
+    processes,
+    projects,
+    servers,
+    settings,
+    status,
+    switching,
+    together,
+    tokens,
+    trusting,
+    undoing,
+    upkeep,
+    workspaces,
+)
 from exeora_cli.group import Group
 
 GROUPS: tuple[Group, ...] = (
     workspaces.group,
+    switching.group,
+    undoing.group,
+    upkeep.group,
+    together.group,
     status.group,
+    files.group,
+    processes.group,
     agents.group,
+    servers.group,
+    tokens.group,
     projects.group,
     settings.group,
+    trusting.group,
     completions.group,
 )
 """In the order of the help."""

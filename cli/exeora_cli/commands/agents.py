@@ -11,6 +11,7 @@ from exeora_cli import answer, render
 from exeora_cli.completion import complete_tool
 from exeora_cli.group import Group
 from exeora_cli.session import Session, session_of
+from exeora_cli.stdin import parse_object, read_file
 
 group = Group("Agents")
 
@@ -143,7 +144,7 @@ def call(
     session = session_of(ctx)
     session.toolsets = tuple(toolset or ())
     known = session.require_tool(tool)
-    given = parse_arguments(_read_arguments(arguments))
+    given = parse_object(_read_arguments(session, arguments))
     from exeora_ws.tools.spec import Needs
 
     project = None if known.needs is Needs.NOTHING else session.require_project()
@@ -165,35 +166,12 @@ def _with_workspace(session: Session, tool: Any, given: dict[str, Any], project:
     return {**given, "workspace": session.choose_workspace(project)}
 
 
-def _read_arguments(text: str) -> bytes:
+def _read_arguments(session: Session, text: str) -> bytes:
     if text == "-":
         return sys.stdin.buffer.read()
     if not text.startswith("@"):
         return text.encode("utf-8", "surrogateescape")
-    try:
-        with open(text[1:], "rb") as stream:
-            return stream.read()
-    except OSError as error:
-        raise InvalidArguments(
-            f"the arguments' file {text[1:]!r} cannot be read: {error.strerror}", reason="unreadable_arguments"
-        ) from None
-
-
-def parse_arguments(data: bytes) -> dict[str, Any]:
-    """Read a tool's arguments.
-
-    Raises:
-        InvalidArguments: not a JSON object.
-    """
-    import msgspec
-
-    try:
-        found = msgspec.json.decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise InvalidArguments(f"the arguments are not valid JSON: {error}", reason="invalid_json") from None
-    if not isinstance(found, dict):
-        raise InvalidArguments("the arguments are not a JSON object", reason="invalid_json")
-    return found
+    return read_file(session.folder, text[1:])
 
 
 def _describe(tool: Any) -> dict[str, Any]:

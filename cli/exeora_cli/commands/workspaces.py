@@ -1,15 +1,21 @@
 """create, list, git-list, attach, detach, remove, path."""
 
 import os
+import sys
 from typing import Annotated, Any
 
 import typer
 from exeora_ws.errors import InvalidArguments
 
-from exeora_cli import answer, render
+from exeora_cli import answer, listing, render
 from exeora_cli.completion import complete_workspace
+from exeora_cli.describing import describe_workspace
+from exeora_cli.direct import run_direct
+from exeora_cli.directive import direct_to, leave_if_gone
 from exeora_cli.group import Group
-from exeora_cli.session import Session, explain_no_project, session_of
+from exeora_cli.listing import show_none
+from exeora_cli.previous import store_previous
+from exeora_cli.session import Session, Shown, explain_no_project, session_of
 
 group = Group("Workspaces")
 
@@ -35,22 +41,41 @@ Slug = Annotated[str | None, typer.Option("--slug", help="Selector of the worksp
     exeora create feature/login
     exeora create hotfix --from v2.1
     exeora create feature/login --reuse
-    cd "$(exeora create feature/login)"
+    exeora create origin/feature/login
+    exeora create pr:123
+    exeora create v2.1 --detach --slug old
+    exeora create idea --with-changes --switch
     """,
     (
         "The result of the tool `create_workspace`: `workspace{id, slug, name, branch, path, managed}`, "
-        "`base{ref, commit}`, `created`, `setup{status}`."
+        "`base{ref, commit}`, `created`, `setup{status, …}`; also `behind{ref, commits}` (what was last fetched), "
+        "`moved{staged, unstaged, untracked, sourceKept}`, `dryRun`, each null where it does not apply."
     ),
 )
 def create(
     ctx: typer.Context,
-    branch: Annotated[str, typer.Argument(metavar="BRANCH", help="Branch to make, or with --reuse to use.")],
+    branch: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="BRANCH",
+            help="Branch to make or --reuse; REMOTE/BRANCH; pr:N, mr:N or an address; with --detach a commit.",
+            show_default=False,
+        ),
+    ] = None,
     base: Annotated[
         str | None, typer.Option("--from", metavar="REF", help="Where the new branch starts; HEAD of the source.")
     ] = None,
     reuse: Annotated[bool, typer.Option("--reuse", help="Use a local branch that exists.")] = False,
     name: Name = None,
     slug: Slug = None,
+    detach: Annotated[bool, typer.Option("--detach", help="On no branch; needs --slug or --name.")] = False,
+    with_changes: Annotated[
+        bool, typer.Option("--with-changes", help="Move the source's uncommitted changes along.")
+    ] = False,
+    fetch: Annotated[bool, typer.Option("--fetch", help="Fetch the base's remote first.")] = False,
+    remote: Annotated[str | None, typer.Option("--remote", help="Remote of a request or a fetch.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", "-n", help="Say what would be made.")] = False,
+    switch: Annotated[bool, typer.Option("--switch", "-s", help="Take the shell there.")] = False,
 ) -> None:
     """Make a workspace for a branch and print its path.
 
@@ -59,35 +84,107 @@ def create(
     """
     session = session_of(ctx)
     project = session.require_project()
-    arguments = _given({"branch": branch, "from": base, "name": name, "slug": slug})
-    if reuse:
-        arguments["reuseExistingBranch"] = True
-    arguments["workspace"] = session.choose_workspace(project)
-    session.show(session.make("create_workspace", arguments, project), render.show_created)
+    source = session.choose_workspace(project)
+    place = session.app.inventory.require_place(project, source)
+    further = detach or with_changes or fetch or dry_run or remote is not None or branch is None
+    if further or session.app.upkeep.is_further(place, str(branch), reuse=reuse):
+        result = _create_further(
+            session,
+            place,
+            branch,
+            base=base,
+            reuse=reuse,
+            name=name,
+            slug=slug,
+            detach=detach,
+            with_changes=with_changes,
+            fetch=fetch,
+            remote=remote,
+            dry_run=dry_run,
+        )
+    else:
+        arguments = _given({"branch": branch, "from": base, "name": name, "slug": slug})
+        if reuse:
+            arguments["reuseExistingBranch"] = True
+        made = session.make("create_workspace", arguments | {"workspace": source}, project)
+        behind = session.app.upkeep.count_behind(place, made["base"]["ref"], made["base"]["commit"])
+        result = made | {"behind": _describe_behind(behind), "moved": None, "dryRun": False}
+    if not (switch and direct_to(result["workspace"]["path"])):
+        session.show(result, render.show_created)
+        return
+    store_previous(session.app.places, project.id, place.workspace.id)
+    session.show(result, lambda facts: Shown([], render.show_created(facts).notes))
+
+
+def _create_further(session: Session, place: Any, what: str | None, **asked: Any) -> dict[str, Any]:
+    made = run_direct(
+        session,
+        "create",
+        lambda cancellation: session.app.upkeep.create(place, what, **asked, cancellation=cancellation),
+    )
+    from exeora_ws.app import describe_setup
+
+    creation, moved = made.creation, made.moved
+    return {
+        "workspace": describe_workspace(creation.workspace),
+        "base": {"ref": creation.base.ref, "commit": creation.base.commit},
+        "created": creation.created,
+        "setup": describe_setup(made.prepared),
+        "behind": _describe_behind(made.behind),
+        "moved": None
+        if moved is None
+        else {
+            "staged": moved.staged,
+            "unstaged": moved.unstaged,
+            "untracked": moved.untracked,
+            "sourceKept": moved.source_kept,
+        },
+        "dryRun": made.dry_run,
+    }
+
+
+def _describe_behind(behind: tuple[str, int] | None) -> dict[str, Any] | None:
+    return None if behind is None else {"ref": behind[0], "commits": behind[1]}
 
 
 @group.command(
     "list",
     """
     exeora list
-    exeora list --json
-    exeora --project api list
+    exeora list --fast
+    exeora list --status --json
+    exeora list --all-projects
     """,
     (
         "The result of `list_workspaces`: `workspaces[{id, slug, name, branch, managed, available, path}]`, "
-        "`main` first. `branch` is null where HEAD is detached."
+        "`main` first. `branch` is null where HEAD is detached. With --status each has also `fault`, `locked`, "
+        "`processes`, `staged`, `modified`, `untracked`, `conflicted`, `operation`, `head`, `committedAt`, "
+        "`base{ref, ahead, behind}`, `upstream{ref, ahead, behind}`, `problem`, null where that cannot be told; with "
+        "--all-projects also `project` (the slug)."
     ),
 )
-def list_(ctx: typer.Context) -> None:
-    """List the project's workspaces, main first, without asking Git.
+def list_(
+    ctx: typer.Context,
+    fast: Annotated[bool, typer.Option("--fast", help="From the registry alone, without asking Git.")] = False,
+    status: Annotated[bool, typer.Option("--status", help="With the state of each, also for a program.")] = False,
+    all_projects: Annotated[bool, typer.Option("--all-projects", help="Of every project.")] = False,
+) -> None:
+    """List the project's workspaces, main first; at a terminal with the state of each.
 
-    `*` marks the one around the current directory.
+    `*` marks the one around the current directory; + staged, ! modified, ? untracked, x conflicted files; commits
+    ahead (+) and behind (-).
     """
     session = session_of(ctx)
     session.refuse_workspace("list")
+    if fast and status:
+        raise InvalidArguments("list: pass one of --fast and --status", reason="conflicting_fields")
+    stated = status or not (fast or session.options.json or not sys.stdout.isatty())
+    if all_projects or stated:
+        listing.show(session, stated=stated, all_projects=all_projects)
+        return
     project = session.find_project()
     if project is None:
-        _show_none(session)
+        show_none(session)
         return
     around = None if session.options.json else session.find_around_quietly()
     here = around.workspace.id if around is not None else None
@@ -112,7 +209,7 @@ def git_list(ctx: typer.Context) -> None:
     session.refuse_workspace("git-list")
     project = session.find_project()
     if project is None:
-        _show_none(session)
+        show_none(session)
         return
     session.show(session.make("list_git_workspaces", {}, project), render.show_git_list)
 
@@ -179,15 +276,23 @@ def remove(
     delete_branch: Annotated[
         bool, typer.Option("--delete-branch", help="Delete the branch as well, if it is merged.")
     ] = False,
+    now: Annotated[bool, typer.Option("--now", help="Free the disk at once: it cannot be brought back.")] = False,
 ) -> None:
     """Remove a workspace: its folder and what runs in it. The branch stays unless asked.
 
-    The workspace must be named: the current directory's is never meant by itself.
+    The workspace must be named: the current directory's is never meant by itself. A shell that stands in it is taken to
+    main (see shell-init).
     """
     session = session_of(ctx)
     project, slug = _require_named(session, "remove", workspace)
+    around = session.find_around_quietly()
     arguments = {"workspace": slug, "force": force, "deleteBranch": delete_branch}
-    session.show(session.make("remove_workspace", arguments, project), render.show_removed)
+    result = session.make("remove_workspace", arguments, project)
+    if now:
+        session.app.upkeep.give_up(result["workspace"]["id"])
+        result.pop("restorableUntil", None)
+    session.show(result, render.show_removed)
+    leave_if_gone(session, around)
 
 
 @group.command(
@@ -217,17 +322,6 @@ def path(ctx: typer.Context, workspace: MaybeNamed = None) -> None:
 
 def _given(arguments: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in arguments.items() if value is not None}
-
-
-def _show_none(session: Session) -> None:
-    """Answer a list where there is no project: nothing, and what to do about it."""
-    if session.options.json:
-        answer.print_document({"workspaces": []})
-        return
-    answer.narrate(
-        ["this directory is in no project yet"],
-        hint="exeora create BRANCH makes a project of the repository around it, and a first workspace",
-    )
 
 
 def _require_named(session: Session, command: str, workspace: str | None) -> tuple[Any, str]:

@@ -1,0 +1,91 @@
+"""restore: undo a removal, and what is there to undo."""
+
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+import typer
+from exeora_ws.errors import InvalidArguments
+
+from exeora_cli.describing import describe_workspace
+from exeora_cli.direct import run_direct
+from exeora_cli.group import Group
+from exeora_cli.plain import align, show_text
+from exeora_cli.session import Session, Shown, explain_no_project, session_of
+
+group = Group("Workspaces")
+
+
+@group.command(
+    "restore",
+    """
+    exeora restore
+    exeora restore feature-login
+    exeora restore --list
+    """,
+    (
+        "`workspace{id, slug, name, branch, path, managed}`, `branchMade` (the branch was gone and is back), `commit`. "
+        "With --list: `removed[{id, slug, branch, removedAt, restorableUntil, bytes}]`, latest first. With --empty: "
+        "`deleted`, how many."
+    ),
+)
+def restore(
+    ctx: typer.Context,
+    removed: Annotated[
+        str | None, typer.Argument(metavar="REMOVED", help="Slug or id; the one removed last.", show_default=False)
+    ] = None,
+    list_: Annotated[bool, typer.Option("--list", help="List what can be brought back.")] = False,
+    detach: Annotated[bool, typer.Option("--detach", help="Come back at its commit, on no branch.")] = False,
+    empty: Annotated[bool, typer.Option("--empty", help="Delete everything removed for good, at once.")] = False,
+) -> None:
+    """Bring a removed workspace back: files, index, branch, ignored files, slug and id.
+
+    What was removed can come back for seven days, or until removed workspaces together take too much room.
+    """
+    session = session_of(ctx)
+    session.refuse_workspace("restore")
+    if list_ + empty + (removed is not None) > 1:
+        raise InvalidArguments("restore: name a workspace, or pass one of --list and --empty", reason="usage")
+    if empty:
+        deleted = session.app.upkeep.sweep_trash(everything=True)
+        session.show({"deleted": deleted}, lambda facts: Shown([f"deleted for good: {facts['deleted']}"]))
+        return
+    project = session.find_project()
+    if project is None:
+        raise explain_no_project()
+    if list_:
+        _show_list(session, project)
+        return
+    done = run_direct(
+        session,
+        "restore",
+        lambda cancellation: session.app.upkeep.restore(project, removed, detach=detach, cancellation=cancellation),
+    )
+    facts = {"workspace": describe_workspace(done.workspace), "branchMade": done.branch_made, "commit": done.commit}
+    notes = [f"restored workspace {done.workspace.slug!r}"]
+    if done.branch_made:
+        notes.append(f"its branch {done.workspace.branch!r} is back, at {str(done.commit)[:10]}")
+    session.show(facts, lambda _: Shown([str(done.workspace.path)], notes))
+
+
+def _show_list(session: Session, project: Any) -> None:
+    removed = [
+        {
+            "id": r.workspace.id,
+            "slug": r.workspace.slug,
+            "branch": r.workspace.branch,
+            "removedAt": _show_time(r.removed_at),
+            "restorableUntil": _show_time(r.until),
+            "bytes": r.size,
+        }
+        for r in session.app.upkeep.list_removed(project)
+    ]
+    session.show({"removed": removed}, lambda facts: Shown(align([_row(each) for each in facts["removed"]])))
+
+
+def _row(removed: dict[str, Any]) -> tuple[str, ...]:
+    branch = "-" if removed["branch"] is None else show_text(removed["branch"])
+    return removed["slug"], branch, f"removed {removed['removedAt']}", f"until {removed['restorableUntil']}"
+
+
+def _show_time(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")

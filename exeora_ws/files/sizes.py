@@ -1,0 +1,33 @@
+"""How large a text is in an answer: as the JSON that has the most to escape, so that every face can carry it."""
+
+import json
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+from exeora_ws.limits import RESULT_TEXT_BYTES
+
+T = TypeVar("T")
+_FRAME_BYTES = 80
+"""What field names and numbers around a text take, at most."""
+
+
+def count_json_bytes(text: str) -> int:
+    """Count the bytes of a text as JSON writes it in ASCII: six for most characters beyond it and for controls."""
+    return len(json.dumps(text)) - 2
+
+
+def take_what_fits(items: Iterable[T], texts_of: Callable[[T], Iterable[str]]) -> tuple[tuple[T, ...], bool]:
+    """Take items until an answer is full; gives them, and whether any was left out."""
+    taken: list[T] = []
+    room = RESULT_TEXT_BYTES
+    for item in items:
+        room -= _FRAME_BYTES + sum(map(count_json_bytes, texts_of(item)))
+        if room < 0:
+            return tuple(taken), True
+        taken.append(item)
+    return tuple(taken), False
+
+
+def count_diff_bytes(text: str) -> int:
+    """Count the bytes of a diff: those of the file, or what JSON makes of them where that is out of proportion."""
+    return max(len(text.encode("utf-8", "surrogatepass")), count_json_bytes(text) // 4)
