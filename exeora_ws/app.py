@@ -38,7 +38,7 @@ from exeora_ws.processes.records import (
 from exeora_ws.processes.supervisor import Supervisor
 from exeora_ws.settings import Places, find_places, load_settings
 from exeora_ws.tools.call import AnyTool, Calls
-from exeora_ws.tools.catalog import CATALOG
+from exeora_ws.tools.catalog import CATALOG, DEFAULT
 from exeora_ws.tools.gate import CallGate
 from exeora_ws.tools.news import CatalogNews
 from exeora_ws.tools.services import Services
@@ -246,7 +246,7 @@ def open_planned_calls(app: App, toolsets: Sequence[str], file: Path, stage: str
 
 
 def _collect(app: App, toolsets: Sequence[str]) -> dict[str, AnyTool]:
-    from exeora_ws.toolsets.catalog import DEFAULT, collect_tools  # noqa: PLC0415  40 ms that few commands need
+    from exeora_ws.toolsets.catalog import collect_tools  # noqa: PLC0415  40 ms that few commands need
 
     collected = collect_tools(toolsets or (DEFAULT,))
     return {**app.calls.catalog, **collected} if DEFAULT in toolsets or not toolsets else collected
