@@ -43,6 +43,8 @@ class Snapshot:
             project = self._by_id[workspace["project_id"]]
             if not project["common_dir"] and _is_below(folder, workspace["path"]):
                 raise Unusual
+            if len(workspace["worktree"]) > len(top) and _is_below(folder, workspace["worktree"]):
+                raise Unusual
             if workspace["worktree"] == top and _is_below(folder, workspace["path"]):
                 if best is not None and len(best["path"]) == len(workspace["path"]):
                     raise Unusual

@@ -481,6 +481,8 @@ REMOVE_WORKSPACE = Tool(
         "is_main": "main is never removed",
         "dirty": "uncommitted changes; `data` names files of each kind",
         "locked": "the worktree is locked; `data.lockReason` says why",
+        "nested_workspace": "another worktree, workspace or project lies in its folder",
+        "connected_elsewhere": "another project has the same worktree connected",
         "foreign_folder": "the registered folder holds something else now",
         "operation_in_progress": "a rebase, merge or bisect is not finished",
         "unreachable_commits": "a detached HEAD whose commits no branch or tag has",
