@@ -22,7 +22,7 @@ from exeora_ws.limits import MESSAGE_BYTES
 from exeora_ws.serve.admission import Admitted, Door, Refused
 from exeora_ws.serve.conversation import Context, Conversation, Visitor, connection_of
 from exeora_ws.serve.hosts import choose_hosts
-from exeora_ws.serve.lifetime import list_ending_signals, prepare_for_long
+from exeora_ws.serve.lifetime import end_upstreams, list_ending_signals, prepare_for_long
 from exeora_ws.serve.listening import HurriedProtocol, Patience, listen, url_of
 from exeora_ws.serve.log import keep_log
 from exeora_ws.serve.options import HttpEvent, HttpOptions
@@ -207,10 +207,11 @@ class Site:
                 await self._stop(server)
 
     async def _stop(self, server: "_Server") -> None:
-        """Have calls answered and processes ended, both at once since both take time; then the sessions; then leave."""
-        async with anyio.create_task_group() as both:
-            both.start_soon(self._conversation.stop)
-            both.start_soon(self._sessions.end_work)
+        """Have calls answered and processes ended, all at once since each takes time; then the sessions; then leave."""
+        async with anyio.create_task_group() as all_at_once:
+            all_at_once.start_soon(self._conversation.stop)
+            all_at_once.start_soon(self._sessions.end_work)
+            all_at_once.start_soon(end_upstreams, self._app)
         server.should_exit = True
         async with anyio.create_task_group() as ending:
             for session in list(self._sessions.shaken.values()):

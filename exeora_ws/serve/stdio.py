@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from exeora_ws.app import App
 from exeora_ws.serve.conversation import Conversation, Visitor
-from exeora_ws.serve.lifetime import list_ending_signals, prepare_for_long
+from exeora_ws.serve.lifetime import end_upstreams, list_ending_signals, prepare_for_long
 from exeora_ws.serve.log import keep_log
 from exeora_ws.serve.manual import HOUSE_MANUAL, Manual
 from exeora_ws.serve.pipes import LineReader, LineWriter, TooLong, divert_standard_streams
@@ -134,7 +134,9 @@ class _Wire:
         """Have calls in flight answered as cancelled, then end the session."""
         with anyio.open_signal_receiver(*list_ending_signals()) as signals:
             async for _ in signals:
-                await self._conversation.stop()
+                async with anyio.create_task_group() as both:
+                    both.start_soon(self._conversation.stop)
+                    both.start_soon(end_upstreams, self._app)
                 await self._settle()
                 await self._incoming.aclose()
 

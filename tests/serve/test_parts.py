@@ -8,8 +8,10 @@ import threading
 from contextlib import suppress
 
 import anyio
+import anyio.lowlevel
 import pytest
 import uvicorn
+from exeora_ws.cancellation import Step
 from exeora_ws.errors import InvalidArguments, ToolFailed
 from exeora_ws.limits import LIST_PAGE_BYTES, RESULT_BYTES
 from exeora_ws.serve import listening
@@ -175,7 +177,7 @@ def test_an_error_without_extras_is_one_line():
 async def test_progress_from_many_threads_is_a_few_lines_and_ends_with_the_newest():
     sent = []
 
-    async def send(number, line):
+    async def send(number, _total, line):
         sent.append((number, line))
 
     line = ProgressLine(send)
@@ -191,6 +193,27 @@ async def test_progress_from_many_threads_is_a_few_lines_and_ends_with_the_newes
     assert sent[-1][1] == "the newest"
     assert all(len(text) <= 500 for _, text in sent)
     assert len(sent) < 50
+
+
+@pytest.mark.anyio
+async def test_steps_of_another_server_are_all_sent_in_order_before_the_answer():
+    sent = []
+
+    async def send(*step):
+        await anyio.lowlevel.checkpoint()
+        sent.append(step)
+
+    line = ProgressLine(send)
+    async with anyio.create_task_group() as beside:
+        beside.start_soon(line.pump)
+        for number in range(3):
+            line.say(Step(number, 3, f"s{number}"))
+        await anyio.sleep(0.05)
+        line.say(Step(3.5))
+        line.say("a line of our own")
+        await line.flush()
+        beside.cancel_scope.cancel()
+    assert sent == [(0, 3, "s0"), (1, 3, "s1"), (2, 3, "s2"), (3.5, None, None)]
 
 
 @pytest.mark.anyio

@@ -1,17 +1,17 @@
 """upstream list, names, check: the MCP servers whose tools are published through ours (docs/upstreams.md)."""
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
-from exeora_ws.errors import Cancelled, ExeoraError, ToolFailed
+from exeora_ws.errors import ToolFailed
 
 from exeora_cli import answer
 from exeora_cli.completion import complete_upstream
+from exeora_cli.direct import run_direct
 from exeora_cli.group import Group
 from exeora_cli.plain import align, show_text
 from exeora_cli.session import Session, Shown, session_of
@@ -142,30 +142,10 @@ def check(
 
 def _run(session: Session, what: str, work: "Callable[[Cancellation], T]") -> T:
     """Do what starts servers; whatever comes of it, none of them is left."""
-    from exeora_cli.progress import showing_progress
-
     try:
-        with _interruptible(session) as cancellation, showing_progress(what):
-            return work(cancellation)
+        return run_direct(session, what, work)
     finally:
         session.app.close()
-
-
-@contextmanager
-def _interruptible(session: Session) -> "Iterator[Cancellation]":
-    from exeora_ws.cancellation import Cancellation
-
-    from exeora_cli.interrupt import cancel_on_signals
-
-    cancellation = Cancellation()
-    with cancel_on_signals(cancellation) as interruption:
-        try:
-            yield cancellation
-        except (ExeoraError, KeyboardInterrupt):
-            if interruption.signal is None:
-                raise
-            answer.print_error(Cancelled("interrupted: what was started has been ended"), json=session.options.json)
-            raise typer.Exit(answer.SIGNALLED + interruption.signal) from None
 
 
 def _tell_failure(session: Session, error: Mapping[str, Any]) -> ToolFailed:
