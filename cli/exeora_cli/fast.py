@@ -9,7 +9,7 @@ import sys
 
 from exeora_cli.directive import VARIABLE
 from exeora_cli.plain import SCHEMA, list_lines, render_json
-from exeora_cli.snapshot import Snapshot, Unusual, find_branch
+from exeora_cli.snapshot import Snapshot, Unusual
 
 COMPLETION_VARIABLE = "_EXEORA_COMPLETE"
 _VALUED = {"--project": "project", "-w": "workspace", "--workspace": "workspace"}
@@ -130,7 +130,7 @@ def _select(snapshot: Snapshot, project: "dict[str, str]", selector: str) -> "di
     for workspace in mine:
         if selector in (workspace["slug"], workspace["id"]):
             return workspace
-    on_branch = [w for w in mine if find_branch(w) == selector]
+    on_branch = [w for w in mine if snapshot.find_branch(project, w) == selector]
     if len(on_branch) != 1:
         raise Unusual
     return on_branch[0]

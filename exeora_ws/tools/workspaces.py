@@ -356,6 +356,7 @@ _CHANGES = Hints(read_only=False, destructive=False, idempotent=False, open_worl
 _GIT_REASONS = {
     "not_a_repository": "the project is not a Git repository, or Git cannot open it",
     "git_failed": "Git refused; the message is its own first line",
+    "name_too_long": "the file system takes no name of that length",
     "unsupported": "the repository needs something that is not installed here",
     "busy": "another exeora is at work on this repository for too long",
 }

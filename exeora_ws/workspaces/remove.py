@@ -257,10 +257,14 @@ def settle_removal(
 def _delete_branch(project: Project | None, facts: RemovalFacts) -> BranchDeletion | None:
     if not facts.delete_branch or project is None:
         return None
-    if facts.branch is None or facts.head is None:
+    if facts.branch is None:
         return BranchDeletion(deleted=False, reason="missing", message="the workspace was on no branch")
     top = resolve.require_repository_dir(project) if project.bare else project.root
-    return open_repository(_top(project, top)).delete_branch(facts.branch, facts.head, force=facts.force_branch)
+    repository = open_repository(_top(project, top))
+    if facts.head is None and repository.find_branch(facts.branch) is not None:
+        said = f"Git had no record of the workspace, so nothing says that branch {facts.branch!r} is still its own"
+        return BranchDeletion(deleted=False, reason="stale", message=said)
+    return repository.delete_branch(facts.branch, facts.head or "", force=facts.force_branch)
 
 
 def _top(project: Project, root: Path) -> Path:

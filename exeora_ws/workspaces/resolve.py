@@ -85,8 +85,11 @@ def find_fault(project: Project, workspace: Workspace) -> str | None:
 
 
 def refresh_branch(project: Project, workspace: Workspace) -> Workspace:
-    """Give the workspace with the branch its HEAD is on now, where that can be read; else as last recorded."""
-    if project.common_dir is None or (project.bare and workspace.main):
+    """Give the workspace with the branch its HEAD is on now, where that can be read; else as last recorded.
+
+    What stands in its folder and is not it (a foreign clone, another workspace's link) has no say.
+    """
+    if find_fault(project, workspace) not in (None, "missing_subdirectory") or project.common_dir is None:
         return workspace
     branch = links.read_branch(str(workspace.worktree))
     return workspace if branch is None else replace(workspace, branch=branch or None)

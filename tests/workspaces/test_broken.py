@@ -332,3 +332,41 @@ def test_a_registry_that_cannot_be_written_says_what_to_look_at(app: App, projec
 
 def raise_operational(text: str) -> None:
     raise sqlite3.OperationalError(text)
+
+
+# The branch is the workspace's own, or the one on record.
+
+
+def test_a_foreign_clone_in_the_folder_lends_it_no_branch(
+    result, refusal, top: Path, make_repository: RepositoryMaker, tmp_path: Path
+):
+    foreign = make_repository("foreign", commits=1)
+    git(foreign, "checkout", "-q", "-b", "theirs")
+    top.rename(tmp_path / "away")
+    foreign.rename(top)
+    listed = result("list_workspaces")["workspaces"][1]
+    assert (listed["branch"], listed["available"]) == ("x", False)
+    assert result("create_workspace", branch="theirs")["created"] is True
+    assert refusal("remove_workspace", workspace="x", force=True)["reason"] == "foreign_folder"
+
+
+def test_a_link_to_another_workspace_does_not_take_its_branch(result, top: Path, tmp_path: Path):
+    other = Path(result("create_workspace", branch="y")["workspace"]["path"])
+    top.rename(tmp_path / "away")
+    top.symlink_to(other)
+    assert [w["branch"] for w in result("list_workspaces")["workspaces"]] == ["main", "x", "y"]
+
+
+def test_the_branch_of_a_worktree_that_git_moved_is_kept_with_the_true_reason(
+    result, repository: Path, top: Path, tmp_path: Path
+):
+    git(repository, "worktree", "move", str(top), str(tmp_path / "moved"))
+    removed = result("remove_workspace", workspace="x", deleteBranch=True)
+    assert (removed["branchDeleted"], removed["branchKept"]["reason"]) == (False, "stale")
+    assert (tmp_path / "moved/README.md").exists()
+
+
+def test_a_name_that_is_too_long_for_the_file_system_is_called_that(refusal, repository: Path):
+    error = refusal("create_workspace", branch="a" * 300)
+    assert (error["reason"], error["hint"]) == ("name_too_long", "choose a shorter name")
+    assert not (repository / ".git/worktrees").exists() or not os.listdir(repository / ".git/worktrees")
