@@ -5,7 +5,7 @@ import sys
 
 from exeora_cli.data_folder import find_data_folder
 from exeora_cli.directive import direct_to
-from exeora_cli.snapshot import Snapshot, Unusual, find_branch
+from exeora_cli.snapshot import Snapshot, Unusual
 
 
 def switch(selector: str) -> None:
@@ -33,7 +33,7 @@ def _select(snapshot: Snapshot, project: "dict[str, str]", selector: str) -> "di
     for workspace in mine:
         if wanted == workspace["id"] or (selector != "-" and wanted == workspace["slug"]):
             return workspace
-    on_branch = [] if selector == "-" else [w for w in mine if find_branch(w) == selector]
+    on_branch = [] if selector == "-" else [w for w in mine if snapshot.find_branch(project, w) == selector]
     if len(on_branch) != 1:
         raise Unusual
     return on_branch[0]
