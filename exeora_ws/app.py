@@ -19,7 +19,7 @@ from exeora_ws.errors import ExeoraError, InvalidArguments
 from exeora_ws.files.patch import recover_patches
 from exeora_ws.files.snapshots import Snapshots
 from exeora_ws.git.opening import load_libgit2
-from exeora_ws.names import WorkspaceId
+from exeora_ws.names import ProjectId, WorkspaceId
 from exeora_ws.policy.approvals import APPROVAL_MIGRATIONS, Approvals
 from exeora_ws.policy.attendance import Attendance
 from exeora_ws.policy.audit import AUDIT_MIGRATIONS, Audit
@@ -250,6 +250,28 @@ def _collect(app: App, toolsets: Sequence[str]) -> dict[str, AnyTool]:
 
     collected = collect_tools(toolsets or (DEFAULT,))
     return {**app.calls.catalog, **collected} if DEFAULT in toolsets or not toolsets else collected
+
+
+def open_agentexec(app: App, folder: Path, level: str) -> tuple[Calls, ProjectId]:
+    """Give the way of a call to agentexec's tools in one folder, and the project that it is in.
+
+    A folder that is no project's yet becomes one; a worktree that is not connected is attached.
+
+    Raises:
+        InvalidArguments: reason `unknown_level`, `missing_folder`.
+        ToolFailed: the folder can be no workspace's root.
+    """
+    from exeora_ws.toolsets.anchor import AnchoredCalls, find_anchor  # noqa: PLC0415  as in `_collect`
+    from exeora_ws.toolsets.catalog import LEVELS, collect_tools  # noqa: PLC0415
+
+    if level not in LEVELS:
+        raise InvalidArguments(
+            f"there is no level {level!r}", reason="unknown_level", hint=f"levels: {', '.join(LEVELS)}"
+        )
+    catalog = collect_tools([LEVELS[level]])
+    place = find_anchor(app.inventory, folder)
+    gate = app.calls.gate.for_catalog(catalog)
+    return AnchoredCalls(catalog, app.services, gate, place=place), place.project.id
 
 
 def open_calls_with(app: App, tool: str) -> Calls:

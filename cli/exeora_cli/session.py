@@ -63,6 +63,11 @@ class Session:
         self.toolsets: tuple[str, ...] = ()
         """The toolsets that were asked for; none is the default one."""
 
+    @property
+    def offers_default(self) -> bool:
+        """Whether the default toolset is among those asked for."""
+        return not self.toolsets or "exeora" in self.toolsets
+
     @cached_property
     def calls(self) -> "Calls":
         """The way of a call, with the tools of the toolsets asked for.

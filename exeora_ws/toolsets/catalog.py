@@ -27,6 +27,10 @@ TOOLSETS: Mapping[str, tuple[AnyTool, ...]] = {
 }
 
 
+LEVELS: Mapping[str, str] = {"read": "agentexec-read", "files": "agentexec-files", "terminal": "agentexec"}
+"""The levels of agentexec, each containing the one before, and the toolset that each is."""
+
+
 def require_toolset(name: str) -> tuple[AnyTool, ...]:
     """Give the tools of a toolset.
 

@@ -1,6 +1,7 @@
 """The commands, one module a group; a new group is one module and one line here."""
 
 from exeora_cli.commands import (
+    agentexec,
     agents,
     completions,
     files,
@@ -30,6 +31,7 @@ GROUPS: tuple[Group, ...] = (
     files.group,
     processes.group,
     agents.group,
+    agentexec.group,
     servers.group,
     tokens.group,
     upstreams.group,

@@ -67,9 +67,11 @@ def mcp(
     if plan is None and stage is not None:
         raise InvalidArguments("--stage: needs --plan", reason="missing_field")
     project = None if account else session.require_project()
+    from exeora_ws.serve.manual import HOUSE_MANUAL, Manual
     from exeora_ws.serve.stdio import serve_stdio
 
-    serve_stdio(session.app, session.bind(project), calls=calls)
+    manual = HOUSE_MANUAL if session.offers_default else Manual()
+    serve_stdio(session.app, session.bind(project), calls=calls, manual=manual)
 
 
 def _open_planned(session: Session, plan: Path, stage: str | None) -> Any:
