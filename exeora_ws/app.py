@@ -38,15 +38,12 @@ from exeora_ws.processes.records import (
 from exeora_ws.processes.supervisor import Supervisor
 from exeora_ws.settings import Places, find_places, load_settings
 from exeora_ws.tools.call import AnyTool, Calls
-from exeora_ws.tools.catalog import CATALOG
+from exeora_ws.tools.catalog import CATALOG, DEFAULT
 from exeora_ws.tools.gate import CallGate
 from exeora_ws.tools.news import CatalogNews
 from exeora_ws.tools.services import Services
 from exeora_ws.tools.setup_commands import make_line_runner
 from exeora_ws.tools.workspaces import show_removal, show_setup
-from exeora_ws.toolsets.catalog import DEFAULT, ENGINE, collect_tools, find_toolsets_with
-from exeora_ws.toolsets.engine.calls import PlannedCalls
-from exeora_ws.toolsets.engine.plan import load_plan
 from exeora_ws.workspaces.inventory import Inventory
 from exeora_ws.workspaces.registry import REGISTRY_MIGRATIONS, Registry
 from exeora_ws.workspaces.remove import Removal
@@ -237,6 +234,10 @@ def open_planned_calls(app: App, toolsets: Sequence[str], file: Path, stage: str
     Raises:
         InvalidArguments: reason `plan_invalid`, or as `open_calls`.
     """
+    from exeora_ws.toolsets.catalog import ENGINE  # noqa: PLC0415  as in `_collect`
+    from exeora_ws.toolsets.engine.calls import PlannedCalls  # noqa: PLC0415
+    from exeora_ws.toolsets.engine.plan import load_plan  # noqa: PLC0415
+
     if ENGINE not in toolsets:
         raise InvalidArguments("a plan is for toolset 'engine'", reason="plan_invalid", hint="add --toolset engine")
     catalog = _collect(app, toolsets)
@@ -245,6 +246,8 @@ def open_planned_calls(app: App, toolsets: Sequence[str], file: Path, stage: str
 
 
 def _collect(app: App, toolsets: Sequence[str]) -> dict[str, AnyTool]:
+    from exeora_ws.toolsets.catalog import collect_tools  # noqa: PLC0415  40 ms that few commands need
+
     collected = collect_tools(toolsets or (DEFAULT,))
     return {**app.calls.catalog, **collected} if DEFAULT in toolsets or not toolsets else collected
 
@@ -253,6 +256,8 @@ def open_calls_with(app: App, tool: str) -> Calls:
     """Give the way of a call to one tool, whatever toolset has it: the default one where it does."""
     if tool in app.calls.catalog:
         return app.calls
+    from exeora_ws.toolsets.catalog import find_toolsets_with  # noqa: PLC0415  as in `_collect`
+
     others = find_toolsets_with(tool)
     return open_calls(app, others[:1]) if others else app.calls
 

@@ -180,7 +180,9 @@ class Calls:
         if selector is not None:
             project = inventory.require_project(selector)
             if scope.granted is not None and project.id not in scope.granted:
-                raise UnknownProject(f"there is no project {selector!r}", hint="list_projects names those there are")
+                raise UnknownProject(
+                    f"there is no project {selector[:100]!r}", hint="list_projects names those there are"
+                )
             return project
         return self._only_project(scope)
 

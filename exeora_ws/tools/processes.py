@@ -11,8 +11,10 @@ from msgspec import UNSET, Meta, UnsetType
 
 from exeora_ws.cancellation import Progress, no_progress
 from exeora_ws.errors import InvalidArguments
+from exeora_ws.files.sizes import count_json_bytes, keep_newest
 from exeora_ws.limits import (
     OUTPUT_WAIT_MAX_MS,
+    RESULT_TEXT_BYTES,
     RUN_OUTPUT_BYTES,
     RUN_TIMEOUT_DEFAULT_MS,
     RUN_TIMEOUT_MAX_MS,
@@ -163,13 +165,15 @@ def _run_command(call: Call[RunArguments, Services]) -> Ran:
 def show_run(line: str, finish: Finish, tail: Tail) -> Ran:
     """Give how a command ended as results show it."""
     left = [BackgroundProcess(pid=each.pid, command=each.program) for each in finish.leftovers]
+    room = RESULT_TEXT_BYTES - count_json_bytes(line)
+    stdout, stderr, cut = keep_newest(tail.text(Stream.STDOUT), tail.text(Stream.STDERR), room)
     return Ran(
         command=line,
         exit_code=finish.code,
         signal=finish.signal if finish.signal is not None else UNSET,
-        stdout=tail.text(Stream.STDOUT),
-        stderr=tail.text(Stream.STDERR),
-        truncated=tail.truncated,
+        stdout=stdout,
+        stderr=stderr,
+        truncated=tail.truncated or cut,
         timed_out=finish.timed_out,
         duration_ms=round(finish.seconds * 1000),
         background_processes=left or UNSET,

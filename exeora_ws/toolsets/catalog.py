@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from exeora_ws.errors import InvalidArguments
-from exeora_ws.tools.catalog import TOOLS
+from exeora_ws.tools.catalog import DEFAULT, TOOLS
 from exeora_ws.tools.services import Services
 from exeora_ws.tools.spec import Tool
 from exeora_ws.tools.workspaces import WORKSPACE_TOOLS
@@ -14,7 +14,6 @@ from exeora_ws.toolsets.sandbox import SANDBOX_TOOLS
 
 AnyTool = Tool[Any, Any, Services]
 
-DEFAULT = "exeora"
 ENGINE = "engine"
 
 TOOLSETS: Mapping[str, tuple[AnyTool, ...]] = {

@@ -55,7 +55,7 @@ class PlannedCalls(Calls):
 
     def run(self, approved: ApprovedCall, caller: Caller) -> Result:
         """Run a call that the turn admits."""
-        self.services.memory.recall(caller.session, Turn, lambda: self.turn)
+        self.services.memory.keep(caller.session, self.turn)
         place = approved.parsed.place
         if place is not None:
             self.turn.admit(approved.parsed.tool.name, lambda file: self._inspect(place, file))

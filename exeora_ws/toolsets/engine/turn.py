@@ -34,6 +34,14 @@ _LANE_REFUSALS = 3
 """How many times a turn is told to keep to its lane; the attempt after that ends it."""
 
 
+TURN_REASONS: Mapping[str, str] = {
+    "turn_over": "the turn has ended: its rounds are used up, or it left its lane once too often",
+    "final_write_phase": "two calls are left, for write_file and edit_file alone",
+    "research_withdrawn": "the write phase has begun: the tools that look around are withdrawn",
+}
+"""What any tool may be refused for in a planned turn."""
+
+
 class Phase(StrEnum):
     """Where a turn stands."""
 

@@ -290,10 +290,10 @@ EDIT_FILE = Tool(
     title="Edit a file",
     description=(
         "Change part of a file; it reads the file itself, so no read_file is needed before. `search` is matched "
-        "exactly, else line by line without regard to white space where that is one place. Every match is replaced. start_line "
-        "and end_line confine the search; with an empty search they name the lines to replace (start_line alone: that "
-        "line), and line 1 to the last is the whole file. An empty search for a file that is not there creates it. A "
-        "miss names the nearest lines."
+        "exactly, else line by line without regard to white space where that is one place. Every match is replaced. "
+        "start_line and end_line confine the search; with an empty search they name the lines to replace (start_line "
+        "alone: that line), and line 1 to the last is the whole file. An empty search for a file that is not there "
+        "creates it. A miss names the nearest lines."
     ),
     arguments=EditArguments,
     result=Said,
