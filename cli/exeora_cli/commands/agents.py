@@ -69,6 +69,8 @@ def mcp(
     project = None if account else session.require_project()
     from exeora_ws.serve.stdio import serve_stdio
 
+    # Clients show a server's error output where they say what is wrong with it.
+    session.app.upstreams.report_to(lambda line: answer.narrate([line]))
     serve_stdio(session.app, session.bind(project), calls=calls)
 
 
