@@ -6,6 +6,7 @@ import socket
 import warnings
 from collections.abc import Iterator, MutableMapping
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import anyio
@@ -22,7 +23,7 @@ from exeora_ws.limits import MESSAGE_BYTES
 from exeora_ws.serve.admission import Admitted, Door, Refused
 from exeora_ws.serve.conversation import Context, Conversation, Visitor, connection_of
 from exeora_ws.serve.hosts import choose_hosts
-from exeora_ws.serve.lifetime import list_ending_signals, prepare_for_long
+from exeora_ws.serve.lifetime import Signals, end_before_leaving, look_after, prepare_for_long
 from exeora_ws.serve.listening import HurriedProtocol, Patience, listen, url_of
 from exeora_ws.serve.log import keep_log
 from exeora_ws.serve.options import HttpEvent, HttpOptions
@@ -61,8 +62,7 @@ def serve_http(app: App, options: HttpOptions) -> None:
         url = url_of(listener, options.host)
         site = Site(app, book, hosts, options)
         with announce_server(app.places, face="http", url=url):
-            anyio.run(site.serve, listener, url)
-    app.close()
+            anyio.run(end_before_leaving, partial(site.serve, listener, url), app)
     options.on_event(HttpEvent("stopped"))
     if not site.all_ended:
         # A call does not end although it was told to: its thread would keep the process.
@@ -98,7 +98,7 @@ class Site:
         """Whether no thread is in a call any more."""
         return self._conversation.all_ended
 
-    async def serve(self, listener: socket.socket, url: str) -> None:
+    async def serve(self, listener: socket.socket, url: str, signals: Signals) -> None:
         """Serve until a signal comes."""
         server = _Server(
             uvicorn.Config(
@@ -119,7 +119,7 @@ class Site:
         async with self._manager.run(), anyio.create_task_group() as beside:
             beside.start_soon(self._conversation.announce)
             beside.start_soon(self._watch)
-            beside.start_soon(self._stop_on_signal, server)
+            beside.start_soon(self._stop_on_signal, server, signals)
             self._tell("ready", **self._describe(url))
             beside.start_soon(prepare_for_long, self._app)
             await server.serve(sockets=[listener])
@@ -172,12 +172,15 @@ class Site:
         """End what a token has open as soon as it is revoked or over, and what nobody uses."""
         while True:
             await anyio.sleep(_WATCH_SECONDS)
-            await self._sessions.end_idle()
-            tokens = self._sessions.tokens()
-            if tokens:
-                valid = await to_thread.run_sync(self._book.filter_valid, tokens)
-                for token in tokens - valid:
-                    await self._end_token(token)
+            await look_after(self._end_what_is_over, "looking after sessions")
+
+    async def _end_what_is_over(self) -> None:
+        await self._sessions.end_idle()
+        tokens = self._sessions.tokens()
+        if tokens:
+            valid = await to_thread.run_sync(self._book.filter_valid, tokens)
+            for token in tokens - valid:
+                await self._end_token(token)
 
     async def _end_token(self, token: str) -> None:
         for session in self._sessions.cut(token):
@@ -197,14 +200,13 @@ class Site:
         await self._manager.handle_request(asgi, _no_body, _to_nobody)
         await self._sessions.end(session.identity)
 
-    async def _stop_on_signal(self, server: "_Server") -> None:
-        with anyio.open_signal_receiver(*list_ending_signals()) as signals:
-            async for _ in signals:
-                if server.should_exit:
-                    server.force_exit = True
-                    continue
-                self._tell("stopping")
-                await self._stop(server)
+    async def _stop_on_signal(self, server: "_Server", signals: Signals) -> None:
+        async for _ in signals:
+            if server.should_exit:
+                server.force_exit = True
+                continue
+            self._tell("stopping")
+            await self._stop(server)
 
     async def _stop(self, server: "_Server") -> None:
         """Have calls answered and processes ended, both at once since both take time; then the sessions; then leave."""
