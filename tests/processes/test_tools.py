@@ -8,6 +8,7 @@ import jsonschema
 import pytest
 from exeora_ws.app import open_app
 from exeora_ws.cancellation import Cancellation
+from exeora_ws.limits import RESULT_BYTES
 from exeora_ws.tools.call import Caller, Face, RawCall, Scope
 from exeora_ws.tools.processes import PROCESS_TOOLS, show_newest_line
 
@@ -284,3 +285,17 @@ def test_a_workspace_whose_folder_is_gone_is_unavailable(refusal, result, tmp_pa
     made = result("create_workspace", branch="lost")["workspace"]
     os.rename(made["path"], tmp_path / "moved")
     assert refusal("run_command", command="true", workspace="lost")["code"] == "WORKSPACE_UNAVAILABLE"
+
+
+@pytest.mark.parametrize("octal", ["000", "033", "377"])
+def test_output_that_json_makes_longer_than_an_answer_is_cut_and_not_lost(result, octal):
+    done = result("run_command", command=f"head -c 199990 /dev/zero | tr '\\0' '\\{octal}'; echo; echo the end; exit 3")
+    assert (done["exitCode"], done["truncated"]) == (3, True)
+    assert done["stdout"].endswith("\nthe end\n")
+    assert 900_000 < len(json.dumps(done)) < RESULT_BYTES
+
+
+def test_the_command_that_an_answer_repeats_counts_too(result):
+    done = result("run_command", command="head -c 199999 /dev/zero; exit 3 #" + "\x01" * 120_000)
+    assert (done["exitCode"], done["truncated"]) == (3, True)
+    assert len(json.dumps(done)) < RESULT_BYTES
