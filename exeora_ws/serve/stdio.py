@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from exeora_ws.app import App
 from exeora_ws.serve.conversation import Conversation, Visitor
-from exeora_ws.serve.lifetime import end_upstreams, list_ending_signals, prepare_for_long
+from exeora_ws.serve.lifetime import Signals, end_before_leaving, end_upstreams, prepare_for_long
 from exeora_ws.serve.log import keep_log
 from exeora_ws.serve.manual import HOUSE_MANUAL, Manual
 from exeora_ws.serve.pipes import LineReader, LineWriter, TooLong, divert_standard_streams
@@ -49,10 +49,8 @@ def serve_stdio(app: App, scope: Scope, *, calls: Calls | None = None, manual: M
     forget = app.news.subscribe(conversation.notify_tools_changed)
     with announce_server(app.places, face="stdio"), divert_standard_streams() as (wire_in, wire_out):
         wire = _Wire(app, session, conversation, (wire_in, wire_out))
-        anyio.run(wire.serve)
+        anyio.run(end_before_leaving, wire.serve, app, session)
     forget()
-    wire.end_session()
-    app.close()
     if not conversation.all_ended:
         # A call does not end although it was told to: its thread would keep the process.
         logging.shutdown()
@@ -72,14 +70,14 @@ class _Wire:
         self._incoming, self._to_read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
         self._to_write, self._outgoing = anyio.create_memory_object_stream[SessionMessage](16)
 
-    async def serve(self) -> None:
+    async def serve(self, signals: Signals) -> None:
         """Serve until the input ends, a signal comes or nobody reads the output."""
         server = self._conversation.server
         wire_in, wire_out = self._descriptors
         reader, writer = LineReader(wire_in), LineWriter(wire_out)
         async with anyio.create_task_group() as everything:
             everything.start_soon(self._conversation.announce)
-            everything.start_soon(self._stop_on_signal)
+            everything.start_soon(self._stop_on_signal, signals)
             everything.start_soon(self._receive, reader)
             everything.start_soon(self._prepare)
             async with anyio.create_task_group() as writing:
@@ -111,7 +109,9 @@ class _Wire:
         if isinstance(message, mcp.JSONRPCRequest) and message.method != _ENDLESS:
             self._unanswered.add(message.id)
         elif isinstance(message, mcp.JSONRPCNotification) and message.method == "notifications/cancelled":
-            self._unanswered.discard((message.params or {}).get("requestId", ""))
+            withdrawn = _id_of({"id": (message.params or {}).get("requestId")})
+            if withdrawn is not None:
+                self._unanswered.discard(withdrawn)
         elif isinstance(message, mcp.JSONRPCResponse | mcp.JSONRPCError) and message.id is not None:
             self._unanswered.discard(message.id)
 
@@ -125,9 +125,8 @@ class _Wire:
         """Write what is to leave, until the server has no more; when nobody reads it, the session is over."""
         async with self._outgoing:
             async for message in self._outgoing:
-                line = message.message.model_dump_json(by_alias=True, exclude_unset=True)
                 try:
-                    await writer.write(line.encode())
+                    await writer.write(_write(message.message))
                 except OSError:
                     await self._incoming.aclose()
                     return
@@ -139,16 +138,27 @@ class _Wire:
         await self._answered.wait()
         await prepare_for_long(self._app)
 
-    async def _stop_on_signal(self) -> None:
+    async def _stop_on_signal(self, signals: Signals) -> None:
         """Have calls in flight answered as cancelled, then end the session."""
-        with anyio.open_signal_receiver(*list_ending_signals()) as signals:
-            async for _ in signals:
-                async with anyio.create_task_group() as all_at_once:
-                    all_at_once.start_soon(self._conversation.stop)
-                    all_at_once.start_soon(to_thread.run_sync, self.end_session)
-                    all_at_once.start_soon(end_upstreams, self._app)
-                await self._settle()
-                await self._incoming.aclose()
+        async for _ in signals:
+            async with anyio.create_task_group() as all_at_once:
+                all_at_once.start_soon(self._conversation.stop)
+                all_at_once.start_soon(to_thread.run_sync, self.end_session)
+                all_at_once.start_soon(end_upstreams, self._app)
+            await self._settle()
+            await self._incoming.aclose()
+
+
+def _write(message: mcp.JSONRPCMessage) -> bytes:
+    """Give a message as it leaves. One that JSON cannot hold is a bug, and costs its own answer, not the session."""
+    try:
+        return message.model_dump_json(by_alias=True, exclude_unset=True).encode()
+    except ValueError:
+        identity = secrets.token_hex(6)
+        log.exception("bug %s in an answer that cannot be written", identity)
+        to = message.id if isinstance(message, mcp.JSONRPCResponse) else None
+        told = _refuse(to, mcp.INTERNAL_ERROR, f"internal error {identity}; see the log")
+        return told.model_dump_json(by_alias=True, exclude_unset=True).encode()
 
 
 class _Refusal(mcp.JSONRPCError):
@@ -177,8 +187,19 @@ def _parse(line: bytes | TooLong) -> mcp.JSONRPCMessage:
 
 
 def _id_of(document: object) -> str | int | None:
+    """Give the id that an answer can carry; half a character (a lone surrogate) cannot be written back."""
     identity = document.get("id") if isinstance(document, dict) else None
-    return identity if isinstance(identity, str | int) and not isinstance(identity, bool) else None
+    if not isinstance(identity, str | int) or isinstance(identity, bool):
+        return None
+    return None if isinstance(identity, str) and not identity.isascii() and _is_torn(identity) else identity
+
+
+def _is_torn(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return True
+    return False
 
 
 def _refuse(identity: str | int | None, code: int, message: str) -> _Refusal:

@@ -32,6 +32,8 @@ from exeora_ws.workspaces.place import Place
 
 _PROGRESS_SECONDS = 0.25
 _PROGRESS_CHARACTERS = 200
+_JSON_BYTES_OF_A_BYTE = 6
+"""At most."""
 
 CommandLine = Annotated[str, Meta(min_length=1, description="Shell command line, for `/bin/sh -c`.")]
 Cwd = Annotated[
@@ -163,7 +165,7 @@ def _run_command(call: Call[RunArguments, Services]) -> Ran:
 
 
 def show_run(line: str, finish: Finish, tail: Tail) -> Ran:
-    """Give how a command ended as results show it."""
+    """Give how a command ended as results show it; of output that JSON makes longer than an answer, the newest part."""
     left = [BackgroundProcess(pid=each.pid, command=each.program) for each in finish.leftovers]
     room = RESULT_TEXT_BYTES - count_json_bytes(line)
     stdout, stderr, cut = keep_newest(tail.text(Stream.STDOUT), tail.text(Stream.STDERR), room)
@@ -178,6 +180,12 @@ def show_run(line: str, finish: Finish, tail: Tail) -> Ran:
         duration_ms=round(finish.seconds * 1000),
         background_processes=left or UNSET,
     )
+
+
+def _fit(tail: Tail, room: int) -> None:
+    """Drop the oldest output until JSON takes no more than `room` bytes for the rest: a control character takes six."""
+    while (excess := sum(count_json_bytes(tail.text(stream)) for stream in Stream) - room) > 0:
+        tail.drop_oldest(-(-excess // _JSON_BYTES_OF_A_BYTE))
 
 
 def _start_command(call: Call[StartArguments, Services]) -> StartedCommand:

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 from msgspec import UNSET, Meta, UnsetType
 
 from exeora_ws.errors import InvalidArguments, ToolFailed
+from exeora_ws.files.sizes import count_json_bytes
 from exeora_ws.limits import (
     EXEC_KEPT_BYTES,
     EXEC_OUTPUT_TOKENS,
@@ -20,6 +21,7 @@ from exeora_ws.limits import (
     EXEC_YIELD_MAX_MS,
     EXEC_YIELD_MIN_MS,
     LIVE_PROCESSES_AGENTEXEC,
+    RESULT_TEXT_BYTES,
 )
 from exeora_ws.processes.output import Fresh, Piece
 from exeora_ws.processes.process import Finish
@@ -199,7 +201,7 @@ def _answer(call: Call[Any, Services], running: Running, fresh: Fresh, started_a
     """Say what it wrote since the last answer, and how it ended if it has; then it is forgotten."""
     finish = running.process.finish
     piece = fresh.take(final=finish is not None)
-    text = cut_middle(piece, max(1, call.arguments.max_output_tokens) * EXEC_TOKEN_CHARACTERS)
+    text = _cut_to_fit(piece, max(1, call.arguments.max_output_tokens) * EXEC_TOKEN_CHARACTERS)
     if finish is not None:
         text += _show_leftovers(finish)
         _let_go(call, running)
@@ -209,6 +211,15 @@ def _answer(call: Call[Any, Services], running: Running, fresh: Fresh, started_a
         session_id=running.id if finish is None else NONE,
         text=text,
     )
+
+
+def _cut_to_fit(piece: Piece, most: int) -> str:
+    """Cut further where JSON makes the text longer than an answer: the answer must come, for its session_id."""
+    text = cut_middle(piece, most)
+    while (size := count_json_bytes(text)) > RESULT_TEXT_BYTES:
+        most = min(most, len(text)) * RESULT_TEXT_BYTES // size
+        text = cut_middle(piece, most)
+    return text
 
 
 def cut_middle(piece: Piece, most: int) -> str:

@@ -17,6 +17,7 @@ from exeora_ws.limits import LIST_PAGE_BYTES, RESULT_BYTES
 from exeora_ws.serve import listening
 from exeora_ws.serve.failures import FailureLimit
 from exeora_ws.serve.hosts import LOOPBACK, choose_hosts, is_host_allowed, is_origin_allowed
+from exeora_ws.serve.lifetime import end_before_leaving, look_after
 from exeora_ws.serve.listing import describe_output, page_of
 from exeora_ws.serve.log import keep_log
 from exeora_ws.serve.progress import ProgressLine
@@ -333,3 +334,35 @@ def test_tokens_and_status_load_nothing_of_the_library():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=os.getcwd())
     assert done.stdout.strip() == "[]"
+
+
+class Ended:
+    """An app that notes what is ended."""
+
+    def __init__(self):
+        self.sessions, self.closed = [], 0
+
+    def close_session(self, session):
+        self.sessions.append(session)
+        raise ToolFailed("the database is busy")
+
+    def close(self):
+        self.closed += 1
+
+
+def test_a_bug_in_a_server_leaves_nothing_running():
+    async def serve(_signals):
+        raise ValueError("a bug")
+
+    app = Ended()
+    with pytest.raises(ToolFailed):
+        anyio.run(end_before_leaving, serve, app, "session-1")
+    assert (app.sessions, app.closed) == (["session-1"], 1)
+
+
+def test_what_a_server_does_beside_its_work_may_fail(caplog):
+    async def fail():
+        raise ToolFailed("the database is busy")
+
+    anyio.run(look_after, fail, "looking")
+    assert "looking failed" in caplog.text
