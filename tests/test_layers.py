@@ -33,8 +33,8 @@ ROOMS["exeora_cli"] |= {"upstream.reports"}
 ROOMS["exeora_cli"] |= {"workspaces.inventory_file", "git.links", "git.gitfiles"}
 ONLY = {
     "pygit2": {"git"},
-    "mcp": {"serve", "upstream"},
-    "mcp_types": {"serve", "upstream"},
+    "mcp": {"serve"},
+    "mcp_types": {"serve"},
     "typer": {"exeora_cli"},
     "subprocess": {"git", "processes"},
     "multiprocessing": set(),
