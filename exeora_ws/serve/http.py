@@ -145,8 +145,11 @@ class Site:
         gone = anyio.Event()
         asgi[_KEY] = (admitted, gone)
         asgi["user"] = _user_of(admitted)
-        with self._sessions.request(admitted):
-            await self._manager.handle_request(asgi, Patience(receive, gone), send)
+        answer = _Answer(send)
+        with self._sessions.request(admitted) as scope:
+            await self._manager.handle_request(asgi, Patience(receive, gone), answer)
+        if scope.cancelled_caught and not answer.begun:
+            await Refused(401, None, "the token of this request is not valid any more").respond()(asgi, receive, send)
 
     def _visitor_of(self, ctx: Context) -> Visitor:
         admitted, gone = _came_by(ctx)
@@ -221,6 +224,18 @@ class Site:
 
     def _tell(self, kind: str, **facts: Any) -> None:
         self._options.on_event(HttpEvent(kind, facts))
+
+
+class _Answer:
+    """`send` that knows whether anything was sent (ASGI)."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self.begun = False
+
+    async def __call__(self, message: Message) -> None:
+        self.begun = True
+        await self._send(message)
 
 
 class _Server(uvicorn.Server):

@@ -3,6 +3,7 @@
 import json
 import signal
 import socket
+import threading
 import time
 from contextlib import suppress
 
@@ -371,6 +372,25 @@ def is_alive(pid):
             return stream.read().rpartition(")")[2].split()[0] != "Z"
     except OSError:
         return False
+
+
+def test_a_request_whose_token_is_revoked_is_answered_as_one_without(site, tmp_path):
+    marker = tmp_path / "marker"
+    secret = site.make_token()
+    token = site.book.list()[-1]
+
+    def revoke_once_it_runs():
+        while not marker.exists():
+            time.sleep(0.01)
+        site.book.revoke(token.id)
+
+    revoking = threading.Thread(target=revoke_once_it_runs)
+    revoking.start()
+    body, headers = call("sleep", {"seconds": 60, "marker": str(marker)}, era="2026-07-28")
+    answer = post(site, "/mcp", body, secret, **headers)
+    revoking.join()
+    assert answer.status_code == 401
+    assert "not valid any more" in answer.json()["error"]["message"]
 
 
 @pytest.mark.anyio
