@@ -122,8 +122,11 @@ class Inventory:
 
     def detach(self, place: Place) -> tuple[str, ...]:
         """Disconnect a workspace and end what runs in it; gives what was ended."""
+        stop, workspace = self.stop_processes, place.workspace
+        # Upstream servers are found by where the workspace is, which only a connected one tells.
+        stopped = () if workspace.main else tuple(stop(workspace.id))
         connect.detach_workspace(self.registry, place)
-        return tuple(self.stop_processes(place.workspace.id))
+        return stopped + tuple(stop(workspace.id))
 
     def remove(
         self,

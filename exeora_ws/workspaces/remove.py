@@ -74,7 +74,7 @@ def remove_workspace(
         place: the workspace; main is refused, whatever else is said.
         force: remove uncommitted changes too. A locked worktree and a foreign folder stay refused.
         delete_branch: also delete the branch, as `git branch -d` would.
-        stop: ends the processes in it, after every check and before the folder moves.
+        stop: ends the processes in it, after every check and before the folder moves, and once more after that.
         tear_down: runs the project's teardown commands in it, just before that.
         now: it shall not come back: the next sweep deletes it.
         merged_at: the commit at which the branch is known to be merged, although `git branch -d` would not see it.
@@ -110,6 +110,8 @@ def remove_workspace(
     with all_or_nothing(registry, operation, lambda: settle_removal(registry, repository, place.project, operation)):
         _take_away(repository, facts, worktree, status)
     branch = settle_removal(registry, repository, place.project, operation)
+    # What was being started meanwhile came on record only now, or is ended by whoever starts it.
+    stopped += tuple(stop(workspace.id))
     ignored = status.ignored if status else ()
     until = None if gone or now else time.time() + TRASH_DAYS * 86_400
     return Removal(workspace, branch, ignored[:_NAMED_FILES], len(ignored), stopped, until, torn_down)
