@@ -159,7 +159,10 @@ def open_app(places: Places | None = None) -> App:
     where = places or find_places()
     database = Database(where.database, MIGRATIONS)
     records, news, registry = Records(database), CatalogNews(), Registry(database, where)
-    supervisor, upstreams = Supervisor(records=records), LateUpstreams(where, records, news)
+    upstreams = LateUpstreams(where, records, news)
+    supervisor = Supervisor(
+        records=records, is_there=lambda workspace: registry.find_root(WorkspaceId(workspace)) is not None
+    )
 
     def stop_processes(workspace: WorkspaceId) -> Sequence[str]:
         commands = [live.command for live in stop_workspace_everywhere(database, workspace)]

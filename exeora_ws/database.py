@@ -156,7 +156,11 @@ def _translated() -> Iterator[None]:
             ) from error
         if "full" in text:
             raise ToolFailed("the disk that holds the registry is full", reason="disk_full") from error
-        raise ToolFailed(f"exeora.db cannot be used: {text}", reason="database_unusable") from error
+        raise ToolFailed(
+            f"exeora.db cannot be used: {text}",
+            reason="database_unusable",
+            hint="see that the disk of the data folder (EXEORA_DATA_DIR) has room and can be written",
+        ) from error
     except sqlite3.DatabaseError as error:
         raise ToolFailed(
             f"exeora.db cannot be used: {error}", reason="database_unusable", hint="exeora doctor"

@@ -72,3 +72,16 @@ def complete_token(ctx: typer.Context) -> list[str]:
     except ExeoraError:
         return []
     return [token.id for token in tokens if token.is_valid(time.time())]
+
+
+def complete_upstream(ctx: typer.Context) -> list[str]:
+    """Give the names of the configured upstream servers."""
+    from exeora_ws.upstream.reports import list_servers
+
+    session = session_of(ctx)
+    try:
+        project = session.find_project()
+        found = list_servers(session.app.places.mcp_file, None if project is None else project.root, os.environ)
+    except ExeoraError:
+        return []
+    return [server["name"] for server in found.servers]

@@ -24,9 +24,12 @@ class Group:
         title: the heading in the help.
         prefix: the word in front of the commands (`project` for `project add`); None for commands of the top.
         about: one sentence for the help of a prefix.
+        main: what the prefix alone does; it shows its help unless there is something.
     """
 
-    def __init__(self, title: str, prefix: str | None = None, about: str = "") -> None:
+    def __init__(
+        self, title: str, prefix: str | None = None, about: str = "", main: CommandFunction | None = None
+    ) -> None:
         self.title = title
         self.prefix = prefix
         self.about = about
@@ -35,7 +38,7 @@ class Group:
         self.documents: dict[str, str] = {}
         """For each command, what its JSON document holds (docs/cli.md is made of it)."""
         if prefix is not None:
-            self._typer.callback(invoke_without_command=True)(show_help)
+            self._typer.callback(invoke_without_command=True)(main or show_help)
 
     def command(
         self, name: str, examples: str, document: str, *, takes_command: bool = False
@@ -92,7 +95,7 @@ class Program(TyperGroup):
 
 
 def spread_options(root: Any) -> None:
-    """Have every command take the program's own options after its name too, but for one that it has itself.
+    """Have every command and prefix take the program's own options after its name too, but for one it has itself.
 
     Args:
         root: the group that typer built; its commands are changed in place.
@@ -108,7 +111,9 @@ def spread_options(root: Any) -> None:
 def _list_commands(group: Any) -> list[Any]:
     found: list[Any] = []
     for command in group.commands.values():
-        found += _list_commands(command) if hasattr(command, "commands") else [command]
+        found.append(command)
+        if hasattr(command, "commands"):
+            found += _list_commands(command)
     return found
 
 

@@ -2,15 +2,15 @@
 
 import time
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from exeora_cli import answer
 from exeora_cli.plain import align, show_text
 from exeora_cli.session import Shown
+from exeora_cli.state_rows import show_age
 
 Facts = Mapping[str, Any]
-_MINUTE, _HOUR, _DAY = 60, 3_600, 86_400
 
 
 def tell_leftovers(result: Facts) -> list[str]:
@@ -68,23 +68,6 @@ def _state(facts: Facts) -> str:
     if facts["running"]:
         return f"{facts['kind']}, {show_age(time.time() - datetime.fromisoformat(facts['startedAt']).timestamp())}"
     return f"ended, {facts['signal']}" if "signal" in facts else f"ended, exit {facts['exitCode']}"
-
-
-def show_age(seconds: float) -> str:
-    """Give a duration in its two largest units."""
-    whole = max(0, int(seconds))
-    if whole < _MINUTE:
-        return f"{whole} s"
-    if whole < _HOUR:
-        return f"{whole // _MINUTE} min"
-    if whole < _DAY:
-        return f"{whole // _HOUR} h {whole % _HOUR // _MINUTE} min"
-    return f"{whole // _DAY} d {whole % _DAY // _HOUR} h"
-
-
-def show_time(seconds: float) -> str:
-    """Give a time of the epoch as JSON documents have it: UTC, to the second."""
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
 def print_chunk(chunk: Facts) -> None:

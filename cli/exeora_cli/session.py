@@ -141,6 +141,17 @@ class Session:
         answer.tell(f"registered this repository as project {project.slug!r}", json=self.options.json)
         return project
 
+    def require_known_project(self) -> "Project":
+        """The project that is named or around, for a command that only looks.
+
+        Raises:
+            InvalidArguments: there is none.
+        """
+        project = self.find_project()
+        if project is None:
+            raise explain_no_project()
+        return project
+
     def choose_workspace(self, project: "Project") -> str:
         """Give the slug of the workspace to act in: the one named, else the one around the current directory.
 

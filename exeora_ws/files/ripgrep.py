@@ -7,7 +7,7 @@ import shutil
 import sysconfig
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Protocol, Self
 
@@ -112,6 +112,10 @@ class Patience:
     progress: Progress = no_progress
     seconds: float = SEARCH_SECONDS
     started: float = field(default_factory=time.monotonic)
+
+    def take(self, share: float) -> "Patience":
+        """Give a part of it: the same caller, the same beginning, less time."""
+        return replace(self, seconds=self.seconds * share)
 
     def check(self) -> None:
         """Stop here when the caller has gone or the time is up.

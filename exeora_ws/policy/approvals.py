@@ -99,6 +99,11 @@ class Approvals:
         )
         with self._database.write() as connection:
             connection.execute("DELETE FROM approvals WHERE expires_ms < ?", (now - _KEPT_MS,))
+            # Nobody came back for these: a client that was to call again, a server that was killed.
+            connection.execute(
+                "UPDATE approvals SET status = 'expired', preview = '' WHERE status = 'pending' AND expires_ms <= ?",
+                (now,),
+            )
             connection.execute(
                 "INSERT INTO approvals (id, fingerprint, project, workspace, tool, client, preview, omitted, "
                 "created_ms, expires_ms, status) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'pending')",

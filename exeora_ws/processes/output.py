@@ -170,8 +170,13 @@ class Tail:
         else:
             self._pieces.append((stream, bytearray(data)))
         self._size += len(data)
-        while self._size > self._limit:
-            self._drop(self._size - self._limit)
+        self.drop_oldest(self._size - self._limit)
+
+    def drop_oldest(self, count: int) -> None:
+        """Let go of so many of the oldest bytes; `truncated` is true then."""
+        left = min(count, self._size)
+        while left > 0:
+            left -= self._drop(left)
 
     def text(self, stream: Stream) -> str:
         """Give what is kept of one output."""
@@ -180,7 +185,7 @@ class Tail:
             data = data[count_torn(data) :]
         return data.decode("utf-8", "replace")
 
-    def _drop(self, excess: int) -> None:
+    def _drop(self, excess: int) -> int:
         stream, piece = self._pieces[0]
         count = min(excess, len(piece))
         self._dropped[stream] += count
@@ -189,6 +194,7 @@ class Tail:
             self._pieces.popleft()
         else:
             del piece[:count]
+        return count
 
 
 class HeadAndTail:

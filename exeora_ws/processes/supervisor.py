@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import partial
 
-from exeora_ws.errors import ExeoraError, ToolFailed
+from exeora_ws.errors import ExeoraError, ToolFailed, UnknownWorkspace
 from exeora_ws.limits import FINISHED_PROCESS_SECONDS, LIVE_PROCESSES, PROCESS_RING_BYTES
 from exeora_ws.processes.command import Command, Killed, Listing, Owner, Started
 from exeora_ws.processes.ending import FORCE_SECONDS, GRACE_SECONDS
@@ -33,6 +33,7 @@ class Supervisor:
 
     Args:
         records: where live commands are written down; None keeps no record.
+        is_there: whether a workspace is still one; asked once a command is on record.
         live_limit: started commands that may run at once in a project.
         clock: monotonic seconds.
         loop: a loop that the caller turns by hand (tests); None has one in a thread.
@@ -42,11 +43,13 @@ class Supervisor:
         self,
         *,
         records: Records | None = None,
+        is_there: Callable[[str], bool] = lambda _workspace: True,
         live_limit: int = LIVE_PROCESSES,
         clock: Clock = time.monotonic,
         loop: Loop | None = None,
     ) -> None:
         self._records = records
+        self._is_there = is_there
         self._live_limit = live_limit
         self._clock = clock
         self._loop = loop
@@ -79,6 +82,7 @@ class Supervisor:
         Raises:
             ToolFailed: reason `too_many_processes`, `shutting_down`, or as `spawn`.
             PathNotFound: the folder is gone.
+            UnknownWorkspace: the workspace was removed meanwhile; nothing of the command is left.
         """
         ring = Ring(PROCESS_RING_BYTES)
 
@@ -231,11 +235,17 @@ class Supervisor:
             self._records.announce()
 
     def _record(self, running: Running, kind: str) -> None:
-        """Write a command down; one that cannot be written down does not run on."""
+        """Write a command down; one that cannot be written down does not run on.
+
+        Nor does one whose workspace went while it was started: whoever removes a workspace ends what is on record
+        after it has gone, and what comes on record later is seen here.
+        """
         if self._records is None:
             return
         try:
             self._records.add(running.id, kind, running.owner, running.line, running.process.child.tree)
+            if not self._is_there(running.owner.workspace):
+                raise UnknownWorkspace("the workspace was removed while the command was started")
         except BaseException:
             self._end([running.process])
             raise

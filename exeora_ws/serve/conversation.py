@@ -28,6 +28,7 @@ from exeora_ws import __version__
 from exeora_ws.cancellation import Cancellation, Progress, no_progress
 from exeora_ws.errors import ExeoraError, InternalError, InvalidArguments, UnknownTool
 from exeora_ws.serve.asking import find_asking, show_question
+from exeora_ws.serve.lifetime import look_after
 from exeora_ws.serve.listing import describe_tool, page_of
 from exeora_ws.serve.manual import HOUSE_MANUAL, Manual, Prompt
 from exeora_ws.serve.notices import Notices
@@ -126,8 +127,11 @@ class Conversation:
     async def _watch_offers(self) -> None:
         while True:
             await anyio.sleep(_OFFERS_SECONDS)
-            if self._notices.heard and await to_thread.run_sync(self._offers.have_changed):
-                self.notify_tools_changed()
+            await look_after(self._compare_offers, "comparing what is offered")
+
+    async def _compare_offers(self) -> None:
+        if self._notices.heard and await to_thread.run_sync(self._offers.have_changed):
+            self.notify_tools_changed()
 
     def notify_tools_changed(self) -> None:
         """Tell every client that listens to list the tools again. For any thread."""
@@ -182,6 +186,8 @@ class Conversation:
             if visitor.gone is not None:
                 beside.start_soon(_cancel_when_gone, visitor.gone, caller.cancellation)
             outcome = await self._workers.run(raw, caller)
+            if line:
+                await line.flush()
             beside.cancel_scope.cancel()
         if outcome.question is not None:
             return show_question(outcome.question)
@@ -279,8 +285,8 @@ def _wants_progress(ctx: Context) -> bool:
     return isinstance(meta, Mapping) and meta.get("progressToken") is not None
 
 
-async def _report(ctx: Context, number: float, line: str) -> None:
-    await ctx.session.report_progress(number, None, line)
+async def _report(ctx: Context, number: float, total: float | None, line: str | None) -> None:
+    await ctx.session.report_progress(number, total, line)
 
 
 async def _cancel_when_gone(gone: anyio.Event, cancellation: Cancellation) -> None:

@@ -12,7 +12,7 @@ from starlette.types import Message, Receive, Send
 
 from exeora_ws.app import App
 from exeora_ws.limits import MESSAGE_BYTES
-from exeora_ws.serve.admission import Admitted
+from exeora_ws.serve.admission import Admitted, Refused
 from exeora_ws.serve.conversation import Context, Conversation, Visitor, connection_of
 from exeora_ws.serve.listening import Patience
 from exeora_ws.serve.manual import Manual
@@ -73,8 +73,11 @@ class HttpEndpoint:
         gone = anyio.Event()
         asgi[_KEY] = (admitted, gone)
         asgi["user"] = _user_of(admitted)
-        with self._sessions.request(admitted):
-            await self._manager.handle_request(asgi, Patience(receive, gone), send)
+        answer = _Answer(send)
+        with self._sessions.request(admitted) as scope:
+            await self._manager.handle_request(asgi, Patience(receive, gone), answer)
+        if scope.cancelled_caught and not answer.begun:
+            await Refused(401, None, "the token of this request is not valid any more").respond()(asgi, receive, send)
 
     async def stop(self) -> None:
         """Take back all calls, each of which is answered."""
@@ -112,6 +115,18 @@ class HttpEndpoint:
     async def _closed(self, identity: str) -> None:
         await self._sessions.end(identity)
         self._tell("session_closed", session=identity)
+
+
+class _Answer:
+    """`send` that knows whether anything was sent (ASGI)."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self.begun = False
+
+    async def __call__(self, message: Message) -> None:
+        self.begun = True
+        await self._send(message)
 
 
 def _came_by(ctx: Context) -> tuple[Admitted, anyio.Event]:

@@ -8,6 +8,7 @@ import os
 import socket
 import warnings
 from contextlib import AsyncExitStack
+from functools import partial
 from typing import Any
 
 import anyio
@@ -20,7 +21,7 @@ from exeora_ws.app import App
 from exeora_ws.serve.admission import Door, Refused
 from exeora_ws.serve.endpoint import Asgi, HttpEndpoint
 from exeora_ws.serve.hosts import choose_hosts
-from exeora_ws.serve.lifetime import list_ending_signals, prepare_for_long
+from exeora_ws.serve.lifetime import Signals, end_before_leaving, end_upstreams, look_after, prepare_for_long
 from exeora_ws.serve.listening import HurriedProtocol, QuietServer, listen, url_of
 from exeora_ws.serve.log import keep_log
 from exeora_ws.serve.manual import Manual
@@ -55,8 +56,7 @@ def serve_http(app: App, options: HttpOptions) -> None:
         url = url_of(listener, options.host)
         site = Site(app, book, hosts, options)
         with announce_server(app.places, face="http", url=url):
-            anyio.run(site.serve, listener, url)
-    app.close()
+            anyio.run(end_before_leaving, partial(site.serve, listener, url), app)
     options.on_event(HttpEvent("stopped"))
     if not site.all_ended:
         # A call does not end although it was told to: its thread would keep the process.
@@ -86,7 +86,7 @@ class Site:
         """Whether no thread is in a call any more."""
         return all(endpoint.all_ended for endpoint in self._endpoints.values())
 
-    async def serve(self, listener: socket.socket, url: str) -> None:
+    async def serve(self, listener: socket.socket, url: str, signals: Signals) -> None:
         """Serve until a signal comes."""
         server = QuietServer(
             uvicorn.Config(
@@ -108,7 +108,7 @@ class Site:
                 await opened.enter_async_context(endpoint.open(self._app))
             beside = await opened.enter_async_context(anyio.create_task_group())
             beside.start_soon(self._watch)
-            beside.start_soon(self._stop_on_signal, server)
+            beside.start_soon(self._stop_on_signal, server, signals)
             self._tell("ready", **self._describe(url))
             beside.start_soon(prepare_for_long, self._app)
             await server.serve(sockets=[listener])
@@ -141,12 +141,15 @@ class Site:
         """End what a token has open as soon as it is revoked or over, and what nobody uses."""
         while True:
             await anyio.sleep(_WATCH_SECONDS)
-            await self._sessions.end_idle()
-            tokens = self._sessions.tokens()
-            if tokens:
-                valid = await to_thread.run_sync(self._book.filter_valid, tokens)
-                for token in tokens - valid:
-                    await self._end_token(token)
+            await look_after(self._end_what_is_over, "looking after sessions")
+
+    async def _end_what_is_over(self) -> None:
+        await self._sessions.end_idle()
+        tokens = self._sessions.tokens()
+        if tokens:
+            valid = await to_thread.run_sync(self._book.filter_valid, tokens)
+            for token in tokens - valid:
+                await self._end_token(token)
 
     async def _end_token(self, token: str) -> None:
         for session in self._sessions.cut(token):
@@ -156,21 +159,21 @@ class Site:
     async def _end_session(self, session: HandshakeSession) -> None:
         await self._endpoints[session.admitted.toolset].end_session(session)
 
-    async def _stop_on_signal(self, server: QuietServer) -> None:
-        with anyio.open_signal_receiver(*list_ending_signals()) as signals:
-            async for _ in signals:
-                if server.should_exit:
-                    server.force_exit = True
-                    continue
-                self._tell("stopping")
-                await self._stop(server)
+    async def _stop_on_signal(self, server: QuietServer, signals: Signals) -> None:
+        async for _ in signals:
+            if server.should_exit:
+                server.force_exit = True
+                continue
+            self._tell("stopping")
+            await self._stop(server)
 
     async def _stop(self, server: QuietServer) -> None:
-        """Have calls answered and processes ended, both at once since both take time; then the sessions; then leave."""
-        async with anyio.create_task_group() as both:
+        """Have calls answered and processes ended, all at once since each takes time; then the sessions; then leave."""
+        async with anyio.create_task_group() as all_at_once:
             for endpoint in self._endpoints.values():
-                both.start_soon(endpoint.stop)
-            both.start_soon(self._sessions.end_work)
+                all_at_once.start_soon(endpoint.stop)
+            all_at_once.start_soon(self._sessions.end_work)
+            all_at_once.start_soon(end_upstreams, self._app)
         server.should_exit = True
         async with anyio.create_task_group() as ending:
             for session in list(self._sessions.shaken.values()):

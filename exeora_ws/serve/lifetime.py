@@ -2,13 +2,18 @@
 
 import logging
 import signal
+from collections.abc import AsyncIterator, Awaitable, Callable
 
+import anyio
 from anyio import to_thread
 
 from exeora_ws.app import App
 
 log = logging.getLogger("exeora")
 
+Signals = AsyncIterator[signal.Signals]
+
+_CANCELLED_FIRST_SECONDS = 0.2
 _ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
@@ -17,9 +22,51 @@ def list_ending_signals() -> list[signal.Signals]:
     return [number for number in _ENDING if signal.getsignal(number) is not signal.SIG_IGN]
 
 
+async def end_upstreams(app: App) -> None:
+    """End the upstream servers while calls and sessions are being ended: each of these takes seconds at worst."""
+    # Calls of theirs are being taken back just now, and shall be answered as cancelled, not as lost.
+    await anyio.sleep(_CANCELLED_FIRST_SECONDS)
+    await to_thread.run_sync(app.upstreams.close, abandon_on_cancel=True)
+
+
 async def prepare_for_long(app: App) -> None:
     """Load what makes later calls cheaper, in a thread. A failure costs only time, and later."""
     try:
         await to_thread.run_sync(app.stay, abandon_on_cancel=True)
     except Exception:
         log.exception("preparing for a long life failed")
+
+
+async def end_before_leaving(serve: Callable[[Signals], Awaitable[None]], app: App, *sessions: str) -> None:
+    """Serve, then end whatever this process has started, however serving came to its end, also by a bug.
+
+    Signals are taken all the while: a client that has closed the input sends SIGTERM two seconds later, when a command
+    that ignores the first request to end is still being waited for. Dying then would leave it running.
+
+    Args:
+        serve: serves until it is over; given the signals that ask for the end.
+        app: the core.
+        sessions: those that end with the server.
+    """
+    with anyio.open_signal_receiver(*list_ending_signals()) as signals:
+        try:
+            await serve(signals)
+        finally:
+            with anyio.CancelScope(shield=True):
+                await to_thread.run_sync(_end, app, sessions)
+
+
+def _end(app: App, sessions: tuple[str, ...]) -> None:
+    try:
+        for session in sessions:
+            app.close_session(session)
+    finally:
+        app.close()
+
+
+async def look_after(work: Callable[[], Awaitable[object]], what: str) -> None:
+    """Do something that a server does beside its work: when it fails, the log has it and the server goes on."""
+    try:
+        await work()
+    except Exception:
+        log.exception("%s failed", what)

@@ -10,6 +10,8 @@ from mcp.server.session import ServerSession
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ToolsListChanged
 from mcp_types import SubscriptionsListenRequestParams, SubscriptionsListenResult
 
+from exeora_ws.serve.lifetime import look_after
+
 _SEND_SECONDS = 5.0
 
 
@@ -72,4 +74,4 @@ class Notices:
 async def _tell(session: ServerSession) -> None:
     """One client that does not read holds up no other."""
     with anyio.move_on_after(_SEND_SECONDS):
-        await session.send_tool_list_changed()
+        await look_after(session.send_tool_list_changed, "telling a client that tools have changed")

@@ -8,13 +8,14 @@ import warnings
 
 import anyio
 import mcp_types as mcp
+from anyio import to_thread
 from mcp.shared.exceptions import MCPDeprecationWarning
 from mcp.shared.message import SessionMessage
 from pydantic import ValidationError
 
 from exeora_ws.app import App
 from exeora_ws.serve.conversation import Conversation, Visitor
-from exeora_ws.serve.lifetime import list_ending_signals, prepare_for_long
+from exeora_ws.serve.lifetime import Signals, end_before_leaving, end_upstreams, prepare_for_long
 from exeora_ws.serve.log import keep_log
 from exeora_ws.serve.manual import HOUSE_MANUAL, Manual
 from exeora_ws.serve.pipes import LineReader, LineWriter, TooLong, divert_standard_streams
@@ -47,10 +48,9 @@ def serve_stdio(app: App, scope: Scope, *, calls: Calls | None = None, manual: M
     conversation = Conversation(calls or app.calls, lambda _ctx: Visitor(Face.STDIO, scope, session), manual=manual)
     forget = app.news.subscribe(conversation.notify_tools_changed)
     with announce_server(app.places, face="stdio"), divert_standard_streams() as (wire_in, wire_out):
-        anyio.run(_Wire(app, conversation, wire_in, wire_out).serve)
+        wire = _Wire(app, session, conversation, (wire_in, wire_out))
+        anyio.run(end_before_leaving, wire.serve, app, session)
     forget()
-    app.close_session(session)
-    app.close()
     if not conversation.all_ended:
         # A call does not end although it was told to: its thread would keep the process.
         logging.shutdown()
@@ -60,23 +60,24 @@ def serve_stdio(app: App, scope: Scope, *, calls: Calls | None = None, manual: M
 class _Wire:
     """One conversation on a pair of descriptors. Made before the event loop runs."""
 
-    def __init__(self, app: App, conversation: Conversation, wire_in: int, wire_out: int) -> None:
+    def __init__(self, app: App, session: str, conversation: Conversation, descriptors: tuple[int, int]) -> None:
         self._app = app
+        self._session: str | None = session
         self._conversation = conversation
-        self._descriptors = wire_in, wire_out
+        self._descriptors = descriptors
         self._unanswered: set[str | int] = set()
         self._answered = anyio.Event()
         self._incoming, self._to_read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
         self._to_write, self._outgoing = anyio.create_memory_object_stream[SessionMessage](16)
 
-    async def serve(self) -> None:
+    async def serve(self, signals: Signals) -> None:
         """Serve until the input ends, a signal comes or nobody reads the output."""
         server = self._conversation.server
         wire_in, wire_out = self._descriptors
         reader, writer = LineReader(wire_in), LineWriter(wire_out)
         async with anyio.create_task_group() as everything:
             everything.start_soon(self._conversation.announce)
-            everything.start_soon(self._stop_on_signal)
+            everything.start_soon(self._stop_on_signal, signals)
             everything.start_soon(self._receive, reader)
             everything.start_soon(self._prepare)
             async with anyio.create_task_group() as writing:
@@ -84,6 +85,12 @@ class _Wire:
                 await server.run(self._to_read, self._to_write, server.create_initialization_options())
                 writing.cancel_scope.deadline = anyio.current_time() + _FLUSH_SECONDS
             everything.cancel_scope.cancel()
+
+    def end_session(self) -> None:
+        """End what the session has started; a second time does nothing."""
+        session, self._session = self._session, None
+        if session is not None:
+            self._app.close_session(session)
 
     async def _receive(self, reader: LineReader) -> None:
         """Hand in each message; answer what is none. The end of the input is the end of the session."""
@@ -102,7 +109,9 @@ class _Wire:
         if isinstance(message, mcp.JSONRPCRequest) and message.method != _ENDLESS:
             self._unanswered.add(message.id)
         elif isinstance(message, mcp.JSONRPCNotification) and message.method == "notifications/cancelled":
-            self._unanswered.discard((message.params or {}).get("requestId", ""))
+            withdrawn = _id_of({"id": (message.params or {}).get("requestId")})
+            if withdrawn is not None:
+                self._unanswered.discard(withdrawn)
         elif isinstance(message, mcp.JSONRPCResponse | mcp.JSONRPCError) and message.id is not None:
             self._unanswered.discard(message.id)
 
@@ -116,9 +125,8 @@ class _Wire:
         """Write what is to leave, until the server has no more; when nobody reads it, the session is over."""
         async with self._outgoing:
             async for message in self._outgoing:
-                line = message.message.model_dump_json(by_alias=True, exclude_unset=True)
                 try:
-                    await writer.write(line.encode())
+                    await writer.write(_write(message.message))
                 except OSError:
                     await self._incoming.aclose()
                     return
@@ -130,13 +138,27 @@ class _Wire:
         await self._answered.wait()
         await prepare_for_long(self._app)
 
-    async def _stop_on_signal(self) -> None:
+    async def _stop_on_signal(self, signals: Signals) -> None:
         """Have calls in flight answered as cancelled, then end the session."""
-        with anyio.open_signal_receiver(*list_ending_signals()) as signals:
-            async for _ in signals:
-                await self._conversation.stop()
-                await self._settle()
-                await self._incoming.aclose()
+        async for _ in signals:
+            async with anyio.create_task_group() as all_at_once:
+                all_at_once.start_soon(self._conversation.stop)
+                all_at_once.start_soon(to_thread.run_sync, self.end_session)
+                all_at_once.start_soon(end_upstreams, self._app)
+            await self._settle()
+            await self._incoming.aclose()
+
+
+def _write(message: mcp.JSONRPCMessage) -> bytes:
+    """Give a message as it leaves. One that JSON cannot hold is a bug, and costs its own answer, not the session."""
+    try:
+        return message.model_dump_json(by_alias=True, exclude_unset=True).encode()
+    except ValueError:
+        identity = secrets.token_hex(6)
+        log.exception("bug %s in an answer that cannot be written", identity)
+        to = message.id if isinstance(message, mcp.JSONRPCResponse) else None
+        told = _refuse(to, mcp.INTERNAL_ERROR, f"internal error {identity}; see the log")
+        return told.model_dump_json(by_alias=True, exclude_unset=True).encode()
 
 
 class _Refusal(mcp.JSONRPCError):
@@ -165,8 +187,19 @@ def _parse(line: bytes | TooLong) -> mcp.JSONRPCMessage:
 
 
 def _id_of(document: object) -> str | int | None:
+    """Give the id that an answer can carry; half a character (a lone surrogate) cannot be written back."""
     identity = document.get("id") if isinstance(document, dict) else None
-    return identity if isinstance(identity, str | int) and not isinstance(identity, bool) else None
+    if not isinstance(identity, str | int) or isinstance(identity, bool):
+        return None
+    return None if isinstance(identity, str) and not identity.isascii() and _is_torn(identity) else identity
+
+
+def _is_torn(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return True
+    return False
 
 
 def _refuse(identity: str | int | None, code: int, message: str) -> _Refusal:

@@ -13,11 +13,13 @@ ids before that too (contract, section 2). Every face takes this way; none has a
 
 import logging
 import secrets
+import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 import msgspec
 
+from exeora_ws.cancellation import Cancellation
 from exeora_ws.errors import ExeoraError, InternalError, InvalidArguments, UnknownProject, UnknownTool
 from exeora_ws.names import MAIN
 from exeora_ws.policy.gate import InputRequired
@@ -47,6 +49,7 @@ log = logging.getLogger("exeora")
 PROXIED_PREFIX = "mcp__"
 """How the names of upstream tools begin, and no others."""
 FIRST_ANSWER_SECONDS = 30.0
+_LOOK_SECONDS = 0.1
 
 N = TypeVar("N", ProxiedTool, AccountTool)
 
@@ -84,7 +87,7 @@ class Calls:
     def _make(self, raw: RawCall, caller: Caller) -> Outcome:
         placed: PlacedCall | None = None
         try:
-            placed = self.place(self.route(raw, caller.scope), caller.scope)
+            placed = self.place(self.route(raw, caller.scope, caller.cancellation), caller.scope)
             parsed = parse(placed)
             approved = self.gate.approve(parsed, caller)
         except ExeoraError as error:
@@ -110,28 +113,29 @@ class Calls:
         tools = [tool for tool in self.catalog.values() if scope.account or not tool.account_only]
         return self.gate.offered(tools, self._reachable(scope), read_only=scope.read_only)
 
-    def route(self, raw: RawCall, scope: Scope) -> RoutedCall:
+    def route(self, raw: RawCall, scope: Scope, cancellation: Cancellation) -> RoutedCall:
         """Find the tool and take its routing fields off.
 
         Raises:
+            Cancelled: while the server was awaited whose tool it may be.
             UnknownTool: not in this catalog, or only for accounts.
             InvalidArguments: a routing field that is no string, or a required one that is missing.
         """
         tool = self.catalog.get(raw.tool)
         if tool is None:
-            return self._route_proxied(raw, scope)
+            return self._route_proxied(raw, scope, cancellation)
         arguments = dict(raw.arguments)
         project = _take(arguments, Tool.PROJECT_FIELD) if scope.account and tool.needs is not Needs.NOTHING else None
         return RoutedCall(tool, project, _take_workspace(arguments, tool), arguments)
 
-    def _route_proxied(self, raw: RawCall, scope: Scope) -> RoutedCall:
+    def _route_proxied(self, raw: RawCall, scope: Scope, cancellation: Cancellation) -> RoutedCall:
         """Find a tool of an upstream server; on an account, the project decides whose it is."""
         unknown = UnknownTool(f"there is no tool {raw.tool[:100]!r}", hint="tools/list names those there are")
         if self._proxies is None or not raw.tool.startswith(PROXIED_PREFIX):
             raise unknown
         proxies, arguments = self._proxies(), dict(raw.arguments)
         reachable = self._reachable(scope)
-        self._await_servers(proxies, reachable, raw.tool)
+        _await_servers(proxies, reachable, raw.tool, cancellation)
         if scope.bound is not None:
             project, published = reachable[0], _named(proxies.tools(scope.bound), raw.tool)
         else:
@@ -149,13 +153,6 @@ class Calls:
         if selector is None and len(merged.by_project) == 1:
             return self.services.inventory.require_project(next(iter(merged.by_project)))
         return self._require_project(selector, scope)
-
-    def _await_servers(self, proxies: Proxies, projects: Iterable[Project], name: str) -> None:
-        """Give servers that have not answered yet their time: a tool may be called before it was ever listed."""
-        for project in projects:
-            proxies.start(project)
-            if _named(proxies.tools(project.id), name) is None:
-                proxies.wait_until_settled(project.id, FIRST_ANSWER_SECONDS)
 
     def place(self, routed: RoutedCall, scope: Scope) -> PlacedCall:
         """Resolve project and workspace; there is no way to a place but this.
@@ -183,7 +180,9 @@ class Calls:
         if selector is not None:
             project = inventory.require_project(selector)
             if scope.granted is not None and project.id not in scope.granted:
-                raise UnknownProject(f"there is no project {selector!r}", hint="list_projects names those there are")
+                raise UnknownProject(
+                    f"there is no project {selector[:100]!r}", hint="list_projects names those there are"
+                )
             return project
         return self._only_project(scope)
 
@@ -270,6 +269,20 @@ def _take_workspace(arguments: dict[str, Any], tool: AnyTool) -> str | None:
     if workspace is None and tool.routing is Routing.REQUIRED:
         raise InvalidArguments("workspace: required: name the workspace to act on", reason="missing_field")
     return MAIN if workspace is None else workspace
+
+
+def _await_servers(proxies: Proxies, projects: Iterable[Project], name: str, cancellation: Cancellation) -> None:
+    """Give servers that have not answered yet their time: a tool may be called before it was ever listed.
+
+    Its own server need only have answered: one that hangs holds up no tool of another.
+    """
+    end = time.monotonic() + FIRST_ANSWER_SECONDS
+    for project in projects:
+        proxies.start(project)
+        while _named(proxies.tools(project.id), name) is None and (left := end - time.monotonic()) > 0:
+            cancellation.raise_if_cancelled()
+            if proxies.wait_until_settled(project.id, min(left, _LOOK_SECONDS)):
+                break
 
 
 def _named(tools: Iterable[N], name: str) -> N | None:

@@ -5,6 +5,7 @@ from typing import Any, Literal
 
 from msgspec import UNSET, UnsetType
 
+from exeora_ws.cancellation import Cancellation
 from exeora_ws.errors import InvalidArguments
 from exeora_ws.files.difference import Diff
 from exeora_ws.files.editing import Keeping, edit_file, write_file
@@ -51,8 +52,12 @@ def make_reach(call: Call[Any, Services]) -> Reach:
 
 def make_keeping(call: Call[Any, Services]) -> Keeping:
     """Give what a call's writes are kept safe with."""
-    services = call.services
-    return Keeping(services.places.locks, services.snapshots, call.session, call.cancellation)
+    return make_session_keeping(call.services, call.session, call.cancellation)
+
+
+def make_session_keeping(services: Services, session: str, cancellation: Cancellation) -> Keeping:
+    """Give what a conversation's writes are kept safe with."""
+    return Keeping(services.places.locks, services.snapshots, session, cancellation)
 
 
 def make_ripgrep(services: Services) -> Ripgrep:

@@ -11,8 +11,10 @@ from msgspec import UNSET, Meta, UnsetType
 
 from exeora_ws.cancellation import Progress, no_progress
 from exeora_ws.errors import InvalidArguments
+from exeora_ws.files.sizes import count_json_bytes, keep_newest
 from exeora_ws.limits import (
     OUTPUT_WAIT_MAX_MS,
+    RESULT_TEXT_BYTES,
     RUN_OUTPUT_BYTES,
     RUN_TIMEOUT_DEFAULT_MS,
     RUN_TIMEOUT_MAX_MS,
@@ -30,6 +32,8 @@ from exeora_ws.workspaces.place import Place
 
 _PROGRESS_SECONDS = 0.25
 _PROGRESS_CHARACTERS = 200
+_JSON_BYTES_OF_A_BYTE = 6
+"""At most."""
 
 CommandLine = Annotated[str, Meta(min_length=1, description="Shell command line, for `/bin/sh -c`.")]
 Cwd = Annotated[
@@ -161,19 +165,27 @@ def _run_command(call: Call[RunArguments, Services]) -> Ran:
 
 
 def show_run(line: str, finish: Finish, tail: Tail) -> Ran:
-    """Give how a command ended as results show it."""
+    """Give how a command ended as results show it; of output that JSON makes longer than an answer, the newest part."""
     left = [BackgroundProcess(pid=each.pid, command=each.program) for each in finish.leftovers]
+    room = RESULT_TEXT_BYTES - count_json_bytes(line)
+    stdout, stderr, cut = keep_newest(tail.text(Stream.STDOUT), tail.text(Stream.STDERR), room)
     return Ran(
         command=line,
         exit_code=finish.code,
         signal=finish.signal if finish.signal is not None else UNSET,
-        stdout=tail.text(Stream.STDOUT),
-        stderr=tail.text(Stream.STDERR),
-        truncated=tail.truncated,
+        stdout=stdout,
+        stderr=stderr,
+        truncated=tail.truncated or cut,
         timed_out=finish.timed_out,
         duration_ms=round(finish.seconds * 1000),
         background_processes=left or UNSET,
     )
+
+
+def _fit(tail: Tail, room: int) -> None:
+    """Drop the oldest output until JSON takes no more than `room` bytes for the rest: a control character takes six."""
+    while (excess := sum(count_json_bytes(tail.text(stream)) for stream in Stream) - room) > 0:
+        tail.drop_oldest(-(-excess // _JSON_BYTES_OF_A_BYTE))
 
 
 def _start_command(call: Call[StartArguments, Services]) -> StartedCommand:

@@ -28,7 +28,7 @@ from exeora_ws.tools.processes import START_REASONS, find_owner, open_command
 from exeora_ws.tools.services import Services
 from exeora_ws.tools.spec import Call, Hints, Needs, Routing, Tool
 from exeora_ws.toolsets.login_shell import load_login_shell
-from exeora_ws.toolsets.terminal_answer import NONE, Answer, cut_middle, find_exit_code, render_answer, show_leftovers
+from exeora_ws.toolsets.terminal_answer import NONE, Answer, cut_to_fit, find_exit_code, render_answer, show_leftovers
 from exeora_ws.toolsets.wording import SnakeArguments, make_relative
 
 _INTERRUPT, _END_OF_INPUT = "\x03", "\x04"
@@ -179,7 +179,7 @@ def _answer(call: Call[Any, Services], running: Running, fresh: Fresh, started_a
     """Say what it wrote since the last answer, and how it ended if it has; then it is forgotten."""
     finish = running.process.finish
     piece = fresh.take(final=finish is not None)
-    text = cut_middle(piece, max(1, call.arguments.max_output_tokens) * EXEC_TOKEN_CHARACTERS)
+    text = cut_to_fit(piece, max(1, call.arguments.max_output_tokens) * EXEC_TOKEN_CHARACTERS)
     if finish is not None:
         text += show_leftovers(finish)
         _let_go(call, running)

@@ -4,6 +4,8 @@ import re
 import signal
 from typing import Literal
 
+from exeora_ws.files.sizes import count_json_bytes
+from exeora_ws.limits import RESULT_TEXT_BYTES
 from exeora_ws.processes.output import Piece
 from exeora_ws.processes.process import Finish
 from exeora_ws.toolsets.wording import SnakeResult
@@ -28,6 +30,15 @@ def render_answer(answer: Answer) -> str:
         f"exit_code: {answer.exit_code}\nseconds: {answer.seconds:.3f}\nsession_id: {answer.session_id}\n"
         f"text:\n{answer.text}"
     )
+
+
+def cut_to_fit(piece: Piece, most: int) -> str:
+    """Cut further where JSON makes the text longer than an answer: the answer must come, for its session_id."""
+    text = cut_middle(piece, most)
+    while (size := count_json_bytes(text)) > RESULT_TEXT_BYTES:
+        most = min(most, len(text)) * RESULT_TEXT_BYTES // size
+        text = cut_middle(piece, most)
+    return text
 
 
 def cut_middle(piece: Piece, most: int) -> str:

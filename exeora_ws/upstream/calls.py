@@ -10,7 +10,7 @@ from exeora_ws.errors import ExeoraError, Forbidden, InvalidArguments, ToolTimeo
 from exeora_ws.limits import UPSTREAM_CALL_MS
 from exeora_ws.upstream.catalog import PublishedTool, is_read_only
 from exeora_ws.upstream.instance import Instance, Phase
-from exeora_ws.upstream.messages import Message, format_message
+from exeora_ws.upstream.messages import Message, format_message, is_deeper
 from exeora_ws.upstream.peer import ConnectionLost, OnProgress, ProtocolError, RemoteError
 from exeora_ws.upstream.pool import Pool
 from exeora_ws.upstream.server import Server
@@ -44,6 +44,10 @@ class UpstreamCall:
     on_progress: OnProgress | None = None
     admit: Admit = admit_all
     seconds: float = UPSTREAM_CALL_MS / 1000
+
+
+MAX_LEVELS = 190
+"""Levels of a result: the reader of the MCP library takes no message of more than 200, its writer none of 255."""
 
 
 def make_call(pool: Pool, server: Server, call: UpstreamCall) -> Message:
@@ -84,6 +88,8 @@ def _attempt(pool: Pool, server: Server, call: UpstreamCall, *, last: bool = Fal
                 cancellation=call.cancellation,
                 on_progress=call.on_progress,
             )
+            if is_deeper(result, MAX_LEVELS):
+                raise ProtocolError(f"its answer is nested deeper than {MAX_LEVELS} levels, more than clients read")
         except ConnectionLost as error:
             if error.unseen and not last:
                 raise _Unseen from error

@@ -56,6 +56,22 @@ def format_message(message: Message) -> bytes:
     return json.dumps(message, separators=(",", ":"), allow_nan=False).encode()
 
 
+def is_deeper(value: Any, limit: int) -> bool:
+    """Whether a JSON value has more than `limit` levels; does not call itself for each."""
+    level = [value]
+    for _ in range(limit):
+        level = [item for part in level for item in _children(part)]
+        if not level:
+            return False
+    return True
+
+
+def _children(value: Any) -> list[Any]:
+    if isinstance(value, dict):
+        return list(value.values())
+    return value if isinstance(value, list) else []
+
+
 def _mend(value: Any) -> Any:
     if isinstance(value, str):
         return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

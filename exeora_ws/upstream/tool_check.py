@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from exeora_ws.upstream.messages import Message
+from exeora_ws.upstream.messages import Message, is_deeper
 
 MAX_DEPTH = 100
 """Levels of an entry; recursive readers of clients give up somewhere beyond."""
@@ -65,27 +65,12 @@ class _Fault(Exception):
 
 
 def _check_text(raw: Any) -> None:
-    if _is_deeper(raw, MAX_DEPTH):
+    if is_deeper(raw, MAX_DEPTH):
         raise _Fault(f"it is nested deeper than {MAX_DEPTH} levels")
     try:
         json.dumps(raw, ensure_ascii=False).encode()
     except UnicodeEncodeError:
         raise _Fault("it holds half a character") from None
-
-
-def _is_deeper(value: Any, limit: int) -> bool:
-    level = [value]
-    for _ in range(limit):
-        level = [item for part in level for item in _children(part)]
-        if not level:
-            return False
-    return True
-
-
-def _children(value: Any) -> list[Any]:
-    if isinstance(value, dict):
-        return list(value.values())
-    return value if isinstance(value, list) else []
 
 
 def _check_fields(raw: Message) -> Message:

@@ -60,8 +60,11 @@ class Inventory:
         return projects.register_project(self.registry, folder, exact=exact, slug=slug)
 
     def remove_project(self, project: Project, *, force: bool) -> None:
-        """Take a project off the registry; see `projects.remove_project`."""
+        """Take a project off the registry and end what runs in it; see `projects.remove_project`."""
+        workspaces = self.registry.list_workspaces(project.id)
         projects.remove_project(self.registry, project, force=force)
+        for workspace in workspaces:
+            self.stop_processes(workspace.id)
 
     def list_workspaces(self, project: Project) -> list[Workspace]:
         """A project's workspaces as registered, main first, each with the branch it is on now."""
@@ -119,8 +122,11 @@ class Inventory:
 
     def detach(self, place: Place) -> tuple[str, ...]:
         """Disconnect a workspace and end what runs in it; gives what was ended."""
+        stop, workspace = self.stop_processes, place.workspace
+        # Upstream servers are found by where the workspace is, which only a connected one tells.
+        stopped = () if workspace.main else tuple(stop(workspace.id))
         connect.detach_workspace(self.registry, place)
-        return tuple(self.stop_processes(place.workspace.id))
+        return stopped + tuple(stop(workspace.id))
 
     def remove(
         self,

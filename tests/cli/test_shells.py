@@ -2,11 +2,13 @@
 
 import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from support.commandline import CommandLine
+from support.commandline import CommandLine, child_environment
 from support.repositories import git
 from support.shells import install, run_shell
 
@@ -136,3 +138,49 @@ def test_the_picker_takes_a_number_or_a_part_of_a_name(exeora: CommandLine, feat
     assert "nothing fits 'zzz'" in shown.err
     none = exeora("switch", stdin="")
     assert (none.code, none.out) == (2, "")
+
+
+def test_the_hot_switch_does_what_the_slow_one_does(exeora: CommandLine, feature: Path, tmp_path: Path, monkeypatch):
+    told = tmp_path / "told"
+    monkeypatch.setenv("EXEORA_DIRECTIVE_FILE", str(told))
+    previous = Path(exeora.environment["XDG_DATA_HOME"]) / "exeora/previous"
+
+    def switch(selector: str, *, folder: Path, slow: bool) -> tuple[object, ...]:
+        told.write_text("")
+        done = exeora.inline("switch", selector, folder=folder, slow=slow)
+        remembered = {p.name: p.read_text() for p in previous.iterdir()} if previous.exists() else {}
+        return done.code, done.out, done.err, told.read_text(), remembered
+
+    first = switch("feat-x", folder=exeora.folder, slow=True)
+    assert first[:2] == (0, "")
+    assert first[3] == f"cd {feature}"
+    for selector in ("feat-x", "feat/x", "main", "-"):
+        for folder in (exeora.folder, feature):
+            switch("main", folder=feature, slow=True)
+            before = switch(selector, folder=folder, slow=True)
+            switch("main", folder=feature, slow=True)
+            assert switch(selector, folder=folder, slow=False) == before
+    assert switch("nowhere", folder=feature, slow=False) == switch("nowhere", folder=feature, slow=True)
+
+
+def test_the_hot_switch_imports_nothing_heavy(
+    exeora: CommandLine, feature: Path, tmp_path: Path, sealed: dict[str, str]
+):
+    told = tmp_path / "told"
+    told.write_text("")
+    exeora("switch", "feat-x", EXEORA_DIRECTIVE_FILE=str(told))
+    environment = child_environment(sealed) | {"EXEORA_DIRECTIVE_FILE": str(told)}
+    probe = (
+        "import sys; sys.argv[0] = 'exeora'\nfrom exeora_cli.main import main\ncode = main()\n"
+        "print([m for m in ('typer', 're', 'pathlib', 'pygit2', 'dataclasses') if m in sys.modules]); sys.exit(code)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", probe, "switch", "main"],
+        cwd=feature,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (0, "[]\n"), done.stderr
+    assert told.read_text() == f"cd {exeora.folder}"

@@ -300,6 +300,16 @@ def test_a_ripgrep_that_was_killed_is_no_end(at, ripgrep, patience, top: Path):
         assert str(top) not in json.dumps(caught.value.to_dict())
 
 
+def test_a_huge_binary_file_does_not_hold_up_a_search(at, ripgrep, top: Path):
+    (top / "a.txt").write_text("needle\n")
+    (top / "b.bin").write_bytes(b"needle\n\0")
+    (top / "disk.img").touch()
+    os.truncate(top / "disk.img", 200_000_000_000)
+    found = at(".", search, Query("needle"), ripgrep, Patience(Cancellation(), seconds=6))
+    assert lines_of(found) == [("a.txt", 1, "needle")]
+    assert (found.truncated, found.skipped_binary) == (False, 1)
+
+
 # No room
 
 

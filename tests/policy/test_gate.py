@@ -196,6 +196,20 @@ def test_an_answer_that_comes_too_late_does_not_count(approvals: Approvals, hast
     assert late.find_status(pending.id) == (Status.PENDING, "")
 
 
+def test_the_arguments_of_a_question_nobody_came_back_for_are_kept_nowhere(approvals: Approvals):
+    clock = [1_000.0]
+    timed = Approvals(approvals._database, clock=lambda: clock[0])
+    question = dataclasses.replace(_question(), preview="echo secret")
+    forgotten = timed.open(question, 90)
+    clock[0] += 90
+    waiting = timed.open(question, 90)
+    with approvals._database.read() as connection:
+        rows = dict(connection.execute("SELECT id, preview FROM approvals").fetchall())
+    assert rows[forgotten.id] == ""
+    assert "secret" in rows[waiting.id]
+    assert timed.find_status(forgotten.id) == (Status.EXPIRED, "")
+
+
 def test_a_face_that_turns_out_unable_to_ask_is_as_one_that_cannot(gate: Gate, attendance: Attendance, approvals):
     class Broken(Person):
         def ask(self, question, seconds, withdrawn):

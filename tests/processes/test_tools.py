@@ -8,6 +8,7 @@ import jsonschema
 import pytest
 from exeora_ws.app import open_app
 from exeora_ws.cancellation import Cancellation
+from exeora_ws.limits import RESULT_BYTES
 from exeora_ws.tools.call import Caller, Face, RawCall, Scope
 from exeora_ws.tools.processes import PROCESS_TOOLS, show_newest_line
 
@@ -284,3 +285,13 @@ def test_a_workspace_whose_folder_is_gone_is_unavailable(refusal, result, tmp_pa
     made = result("create_workspace", branch="lost")["workspace"]
     os.rename(made["path"], tmp_path / "moved")
     assert refusal("run_command", command="true", workspace="lost")["code"] == "WORKSPACE_UNAVAILABLE"
+
+
+@pytest.mark.parametrize("line", ["head -c 200000 /dev/zero", "head -c 150000 /dev/zero; head -c 150000 /dev/zero >&2"])
+def test_output_that_json_makes_larger_than_an_answer_is_cut_at_its_beginning(result, line):
+    got = result("run_command", command=f"echo first; echo first >&2; {line}; echo last; echo last >&2")
+    assert got["truncated"]
+    assert 500_000 < len(json.dumps(got)) < RESULT_BYTES
+    assert got["stdout"].endswith("\0last\n")
+    assert "first" not in got["stdout"]
+    assert got["stderr"].endswith("last\n")

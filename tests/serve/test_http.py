@@ -3,8 +3,9 @@
 import json
 import signal
 import socket
+import threading
 import time
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 
 import anyio
 import httpx2
@@ -373,6 +374,25 @@ def is_alive(pid):
         return False
 
 
+def test_a_request_whose_token_is_revoked_is_answered_as_one_without(site, tmp_path):
+    marker = tmp_path / "marker"
+    secret = site.make_token()
+    token = site.book.list()[-1]
+
+    def revoke_once_it_runs():
+        while not marker.exists():
+            time.sleep(0.01)
+        site.book.revoke(token.id)
+
+    revoking = threading.Thread(target=revoke_once_it_runs)
+    revoking.start()
+    body, headers = call("sleep", {"seconds": 60, "marker": str(marker)}, era="2026-07-28")
+    answer = post(site, "/mcp", body, secret, **headers)
+    revoking.join()
+    assert answer.status_code == 401
+    assert "not valid any more" in answer.json()["error"]["message"]
+
+
 @pytest.mark.anyio
 async def test_revoking_a_token_ends_what_is_open_with_it(site, era, tmp_path):
     marker = tmp_path / "marker"
@@ -470,3 +490,36 @@ def test_a_port_that_is_taken_is_said(app):
     with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(ToolFailed) as caught:
         serve_http(app, HttpOptions(port=taken.getsockname()[1]))
     assert caught.value.reason == "port_taken"
+
+
+def test_more_sessions_than_may_be_are_refused_until_one_ends(start_site):
+    with start_site() as site:
+        secret, answers = site.make_token(), []
+        with httpx2.Client(headers={**ACCEPTS, **site.headers(secret)}, timeout=30) as client:
+            while len(answers) < 300 and (not answers or answers[-1].status_code == 200):
+                answers.append(client.post(site.url + "/mcp", json=HANDSHAKE))
+            assert (len(answers), answers[-1].status_code) == (257, 503)
+            body, headers = call("list_projects", {}, era="2026-07-28")
+            assert client.post(site.url + "/mcp", json=body, headers=headers).status_code == 200
+            first = {"Mcp-Session-Id": answers[0].headers["mcp-session-id"]}
+            assert client.delete(site.url + "/mcp", headers=first).status_code == 200
+            assert client.post(site.url + "/mcp", json=HANDSHAKE).status_code == 200
+
+
+def test_more_connections_than_may_be_are_refused_and_take_nobody_away(start_site):
+    with start_site() as site:
+        secret = site.make_token()
+        host, port = site.url.removeprefix("http://").split(":")
+        body, headers = call("list_projects", {}, era="2026-07-28")
+        with (
+            httpx2.Client(headers={**ACCEPTS, **site.headers(secret), **headers}, timeout=30) as early,
+            ExitStack() as idle,
+        ):
+            assert early.post(site.url + "/mcp", json=body).status_code == 200
+            for _ in range(300):
+                idle.enter_context(socket.create_connection((host, int(port))))
+            assert post(site, "/mcp", body, secret, **headers).status_code == 200
+            for _ in range(220):
+                idle.enter_context(socket.create_connection((host, int(port))))
+            assert post(site, "/mcp", body, secret, **headers).status_code == 503
+        assert post(site, "/mcp", body, secret, **headers).status_code == 200

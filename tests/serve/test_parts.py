@@ -8,13 +8,16 @@ import threading
 from contextlib import suppress
 
 import anyio
+import anyio.lowlevel
 import pytest
 import uvicorn
+from exeora_ws.cancellation import Step
 from exeora_ws.errors import InvalidArguments, ToolFailed
 from exeora_ws.limits import LIST_PAGE_BYTES, RESULT_BYTES
 from exeora_ws.serve import listening
 from exeora_ws.serve.failures import FailureLimit
 from exeora_ws.serve.hosts import LOOPBACK, choose_hosts, is_host_allowed, is_origin_allowed
+from exeora_ws.serve.lifetime import end_before_leaving, look_after
 from exeora_ws.serve.listing import describe_output, page_of
 from exeora_ws.serve.log import keep_log
 from exeora_ws.serve.progress import ProgressLine
@@ -175,7 +178,7 @@ def test_an_error_without_extras_is_one_line():
 async def test_progress_from_many_threads_is_a_few_lines_and_ends_with_the_newest():
     sent = []
 
-    async def send(number, line):
+    async def send(number, _total, line):
         sent.append((number, line))
 
     line = ProgressLine(send)
@@ -191,6 +194,27 @@ async def test_progress_from_many_threads_is_a_few_lines_and_ends_with_the_newes
     assert sent[-1][1] == "the newest"
     assert all(len(text) <= 500 for _, text in sent)
     assert len(sent) < 50
+
+
+@pytest.mark.anyio
+async def test_steps_of_another_server_are_all_sent_in_order_before_the_answer():
+    sent = []
+
+    async def send(*step):
+        await anyio.lowlevel.checkpoint()
+        sent.append(step)
+
+    line = ProgressLine(send)
+    async with anyio.create_task_group() as beside:
+        beside.start_soon(line.pump)
+        for number in range(3):
+            line.say(Step(number, 3, f"s{number}"))
+        await anyio.sleep(0.05)
+        line.say(Step(3.5))
+        line.say("a line of our own")
+        await line.flush()
+        beside.cancel_scope.cancel()
+    assert sent == [(0, 3, "s0"), (1, 3, "s1"), (2, 3, "s2"), (3.5, None, None)]
 
 
 @pytest.mark.anyio
@@ -310,3 +334,35 @@ def test_tokens_and_status_load_nothing_of_the_library():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=os.getcwd())
     assert done.stdout.strip() == "[]"
+
+
+class Ended:
+    """An app that notes what is ended."""
+
+    def __init__(self):
+        self.sessions, self.closed = [], 0
+
+    def close_session(self, session):
+        self.sessions.append(session)
+        raise ToolFailed("the database is busy")
+
+    def close(self):
+        self.closed += 1
+
+
+def test_a_bug_in_a_server_leaves_nothing_running():
+    async def serve(_signals):
+        raise ValueError("a bug")
+
+    app = Ended()
+    with pytest.raises(ToolFailed):
+        anyio.run(end_before_leaving, serve, app, "session-1")
+    assert (app.sessions, app.closed) == (["session-1"], 1)
+
+
+def test_what_a_server_does_beside_its_work_may_fail(caplog):
+    async def fail():
+        raise ToolFailed("the database is busy")
+
+    anyio.run(look_after, fail, "looking")
+    assert "looking failed" in caplog.text

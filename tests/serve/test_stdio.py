@@ -13,6 +13,7 @@ from exeora_ws.limits import MESSAGE_BYTES
 from exeora_ws.serve.running import list_servers
 
 from support.mcp_server import command_line
+from support.processes import all_gone
 
 ENVELOPE = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -216,6 +217,8 @@ NOT_MESSAGES = [
     (b'[{"jsonrpc":"2.0","id":5,"method":"ping"}]\n', None, -32600),
     (b'{"id":"five"}\n', "five", -32600),
     (b'{"jsonrpc":"2.0","id":true,"method":"ping"}\n', None, -32600),
+    (b'{"jsonrpc":"2.0","id":"\\ud800","method":"ping"}\n', None, -32600),
+    (b'{"jsonrpc":"2.0","id":1' + b"1" * 5_000 + b',"method":"ping"}\n', None, -32700),
     (b"[" * 100_000 + b"\n", None, -32700),
     (b"x" * (MESSAGE_BYTES + 1) + b"\n", None, -32700),
 ]
@@ -230,6 +233,35 @@ def test_what_is_no_message_is_answered_and_the_session_goes_on(start, era):
         wire.write(b"\n  \n")
         wire.call("list_projects", {}, 9, era=era)
         assert wire.receive()["id"] == 9
+
+
+@pytest.mark.parametrize("identity", [[1], {}, None, 1.5, True, "x"])
+def test_a_cancellation_of_what_no_request_can_be_called_changes_nothing(start, era, identity):
+    with start(era) as wire:
+        wire.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": identity}})
+        wire.call("list_projects", {}, 9, era=era)
+        assert wire.receive()["id"] == 9
+
+
+@pytest.mark.parametrize("first", ["end of input", "signal"])
+def test_a_signal_while_the_server_ends_leaves_nothing_running(start, project, tmp_path, first):
+    """As clients do it: close the input, wait two seconds, send SIGTERM."""
+    asked_to_end = tmp_path / "asked"
+    line = f"trap 'echo -n yes >{asked_to_end}' TERM; echo ready; while :; do sleep 0.1; done"
+    with start(scope=project.slug) as wire:
+        wire.call("start_command", {"command": line}, 1)
+        command = wire.receive()["result"]["structuredContent"]
+        wire.call("get_command_output", {"processId": command["processId"], "waitMs": 10_000}, 2)
+        assert wire.receive()["result"]["structuredContent"]["chunk"] == "ready\n"
+        if first == "signal":
+            wire.process.send_signal(signal.SIGTERM)
+        else:
+            wire.process.stdin.close()
+        wait_for(asked_to_end, "yes")
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            wire.process.send_signal(number)
+        assert wire.wait(8) == 0
+        assert all_gone([command["pid"]])
 
 
 def test_a_long_message_within_the_limit_is_taken(start):

@@ -40,7 +40,7 @@ def open_session(url: str, secret: str) -> dict[str, str]:
 def call(url: str, secret: str, tool: str, arguments: dict[str, Any], **session: str) -> dict[str, Any]:
     """Call a tool; gives its result."""
     answer = post(url, secret, "tools/call", {"name": tool, "arguments": arguments}, **session)
-    lines = [line[6:] for line in answer.text.splitlines() if line.startswith("data: ")]
+    lines = [line[6:] for line in answer.text.split("\n") if line.startswith("data: ")]
     return json.loads(lines[-1] if lines else answer.text)["result"]
 
 

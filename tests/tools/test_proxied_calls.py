@@ -3,12 +3,15 @@
 import json
 import sqlite3
 import sys
+import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from exeora_ws.app import App
+from exeora_ws.cancellation import Cancellation
 from exeora_ws.policy.gate import Answer
 from exeora_ws.tools.call import Asking, Caller, Face, Outcome, RawCall, Scope
 from exeora_ws.workspaces.place import Project
@@ -55,6 +58,22 @@ def test_case_47_each_call_acts_in_the_directory_it_names(served: App, project: 
         found = pool.map(lambda w: text(call(served, scope, "mcp__plain__where", workspace=w)), places)
     assert list(found) == list(places.values())
     assert text(call(served, scope, "mcp__plain__where")) == str(repository)
+
+
+def test_a_server_that_never_answers_holds_up_no_tool_of_another(app: App, project: Project):
+    app.places.mcp_file.parent.mkdir(parents=True, exist_ok=True)
+    app.places.mcp_file.write_text(json.dumps({"mcpServers": {"plain": server("plain"), "hangs": server("hangs")}}))
+    try:
+        began = time.monotonic()
+        assert text(call(app, Scope(bound=project.id), "mcp__plain__echo", x=1)) == '{"x": 1}'
+        assert time.monotonic() - began < 15
+        cancellation = Cancellation()
+        caller = Caller(Face.STDIO, "test", "s", Scope(bound=project.id), cancellation)
+        threading.Timer(0.3, cancellation.cancel).start()
+        assert code(app.calls.make(RawCall("mcp__hangs__x", {}), caller))[0] == "CANCELLED"
+        assert time.monotonic() - began < 20
+    finally:
+        app.close()
 
 
 @pytest.mark.parametrize("selector", ["nope", "", "Main", "@", "-"])

@@ -244,6 +244,15 @@ def test_commands_use_pipes(terminal):
 # the cut
 
 
+def test_a_text_that_json_makes_longer_than_an_answer_is_cut_further(terminal):
+    line = "head -c 390000 /dev/zero; echo; echo ready; sleep 60"
+    answer = terminal.result("exec_command", cmd=line, max_output_tokens=100_000, yield_time_ms=1_500)
+    assert answer["exit_code"] == "running"
+    assert answer["session_id"].startswith("prc_")
+    assert "bytes cut" in answer["text"]
+    assert answer["text"].endswith("\nready\n")
+
+
 def test_long_output_is_cut_in_the_middle(terminal):
     """Past max_output_tokens (four characters each) text is cut in the middle, saying how much was cut."""
     answer = terminal.result("exec_command", cmd="seq 1 20000", max_output_tokens=100)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from exeora_ws.cancellation import Cancellation
 from exeora_ws.errors import Cancelled, Forbidden, InvalidArguments, ToolFailed, ToolTimeout, UnknownTool
-from exeora_ws.upstream.calls import UpstreamCall
+from exeora_ws.upstream.calls import MAX_LEVELS, UpstreamCall
 
 from support.upstream_world import World, call, is_running, program, text_of, until
 
@@ -30,6 +30,15 @@ def test_a_result_passes_as_it_came(world: World):
     assert list(result) == ["content", "structuredContent", "vendor", "_meta"]
     assert list(result["structuredContent"]) == ["a", "big", "f", "e", "t"]
     assert isinstance(result["structuredContent"]["f"], float)
+
+
+def test_a_result_that_is_nested_more_deeply_than_clients_read_is_an_error(world: World):
+    upstreams, project = world.serve({"s": program("deep")})
+    assert call(upstreams, project, "mcp__s__nest", {"levels": MAX_LEVELS - 4})["content"] == []
+    for levels in (MAX_LEVELS, 700):
+        with pytest.raises(ToolFailed) as caught:
+            call(upstreams, project, "mcp__s__nest", {"levels": levels})
+        assert caught.value.reason == "upstream_protocol"
 
 
 def test_an_error_result_that_breaks_its_own_schema_passes(world: World):

@@ -4,7 +4,13 @@ import shutil
 from pathlib import Path
 
 import pytest
+from exeora_ws.cancellation import Cancellation
+from exeora_ws.errors import UnknownWorkspace
+from exeora_ws.processes.command import Owner, make_shell_command
+from exeora_ws.processes.output import Tail
+from exeora_ws.processes.run import run
 
+from support.processes import all_gone, find_tagged
 from support.repositories import commit_file, git
 from support.trees import picture, repository_picture
 
@@ -23,6 +29,35 @@ def test_a_clean_workspace_is_removed_and_its_branch_kept(result, repository: Pa
     assert git(repository, "branch", "--list", "x") != ""
     assert [w["main"] for w in result("list_git_workspaces")["workspaces"]] == [True]
     assert [w["slug"] for w in result("list_workspaces")["workspaces"]] == ["main"]
+
+
+@pytest.mark.parametrize("tool", ["remove_workspace", "detach_workspace"])
+def test_what_is_started_while_a_workspace_goes_is_ended_too(app, project, result, top: Path, tool):
+    stop, pids = app.inventory.stop_processes, []
+    workspace = app.inventory.require_place(project, "x").workspace.id
+
+    def stop_and_start_another(identity):
+        ended = stop(identity)
+        if not pids:
+            command = make_shell_command("sleep 60", cwd=str(top), environ={"PATH": "/usr/bin:/bin"})
+            pids.append(app.services.supervisor.start(command, Owner(project.id, workspace, "session")).pid)
+        return ended
+
+    app.inventory.stop_processes = stop_and_start_another
+    result(tool, workspace="x")
+    assert pids
+    assert all_gone(pids)
+
+
+def test_a_command_whose_workspace_went_while_it_was_started_does_not_run_on(app, project, result, top: Path):
+    owner = Owner(project.id, app.inventory.require_place(project, "x").workspace.id, "session")
+    result("remove_workspace", workspace="x")
+    command = make_shell_command("sleep 60", cwd="/", environ={"PATH": "/usr/bin:/bin"})
+    with pytest.raises(UnknownWorkspace):
+        app.services.supervisor.start(command, owner)
+    with pytest.raises(UnknownWorkspace):
+        run(app.services.supervisor, command, owner, capture=Tail(10), timeout=None, cancellation=Cancellation())
+    assert find_tagged() == []
 
 
 def dirty_untracked(top: Path) -> None:

@@ -70,6 +70,8 @@ def mcp(
     from exeora_ws.serve.manual import HOUSE_MANUAL, Manual
     from exeora_ws.serve.stdio import serve_stdio
 
+    # Clients show a server's error output where they say what is wrong with it.
+    session.app.upstreams.report_to(lambda line: answer.narrate([line]))
     manual = HOUSE_MANUAL if session.offers_default else Manual()
     serve_stdio(session.app, session.bind(project), calls=calls, manual=manual)
 

@@ -11,6 +11,7 @@ from exeora_cli.completion import complete_process
 from exeora_cli.group import Group
 from exeora_cli.session import Session, session_of
 from exeora_cli.stdin import decode_text, read_stdin
+from exeora_cli.times import write_time
 
 if TYPE_CHECKING:
     from exeora_ws.processes.everywhere import Seen
@@ -305,7 +306,7 @@ def _describe(session: Session, seen: "Seen") -> dict[str, Any]:
         "workspace": workspace,
         "command": seen.line,
         "pid": seen.pid,
-        "startedAt": render_processes.show_time(seen.since),
+        "startedAt": write_time(seen.since),
         "running": seen.running,
         "exitCode": seen.code,
         "readable": seen.in_host,

@@ -6,14 +6,28 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
+from exeora_ws.cancellation import Cancellation
 from exeora_ws.files.editing import revert_file
 from exeora_ws.files.patch import apply_patch
 from exeora_ws.files.patch_text import parse_patch_text
+from exeora_ws.files.reach import Reach
+from exeora_ws.policy.document import PolicyDraft
+from exeora_ws.policy.writing import PolicyWritten, write_policy
 from exeora_ws.tools.file_reasons import NOT_A_FILE, PATHS, WRITES
 from exeora_ws.tools.file_shapes import AppliedPatch, ReadArguments, ReadText, WritePath, WrittenFile
-from exeora_ws.tools.files import APPLY_PATCH, READ_FILE, make_keeping, make_reach, read_range, show_patched, show_range
+from exeora_ws.tools.files import (
+    APPLY_PATCH,
+    READ_FILE,
+    make_keeping,
+    make_reach,
+    make_session_keeping,
+    read_range,
+    show_patched,
+    show_range,
+)
 from exeora_ws.tools.services import Services
 from exeora_ws.tools.spec import Arguments, Call, Hints, Needs, Routing, Tool
+from exeora_ws.workspaces.place import Place
 
 AnyTool = Tool[Any, Any, Services]
 _PATCH: AnyTool = APPLY_PATCH
@@ -55,6 +69,14 @@ APPLY_PATCH_TEXT: AnyTool = replace(_PATCH, arguments=PatchTextArguments, functi
 def _revert_file(call: Call[RevertArguments, Services]) -> WrittenFile:
     done = revert_file(make_reach(call), call.arguments.path, make_keeping(call), any_session=True)
     return WrittenFile(path=done.path, bytes_written=done.bytes_written, created=done.created)
+
+
+def write_place_policy(
+    services: Services, place: Place, draft: PolicyDraft, session: str, cancellation: Cancellation, *, force: bool
+) -> PolicyWritten:
+    """Write a place's `exeora.toml`, which no tool may; see `write_policy`."""
+    reach = Reach(place.root, services.home, policy_writable=True)
+    return write_policy(reach, draft, make_session_keeping(services, session, cancellation), force=force)
 
 
 REVERT_FILE: AnyTool = Tool(
