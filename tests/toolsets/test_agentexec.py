@@ -12,7 +12,7 @@ from exeora_ws.cancellation import Cancellation
 from exeora_ws.limits import LIVE_PROCESSES_AGENTEXEC
 from exeora_ws.processes.output import Fresh, Piece
 from exeora_ws.toolsets import login_shell
-from exeora_ws.toolsets.terminal import cut_middle
+from exeora_ws.toolsets.terminal_answer import cut_middle
 from hypothesis import given
 from hypothesis import strategies as st
 

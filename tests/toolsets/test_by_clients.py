@@ -187,7 +187,7 @@ async def test_by_the_python_client_over_http(world, toolset, mode):
 
 
 installed = pytest.mark.skipif(not node_clients.MODULES.exists(), reason=node_clients.HOW)
-CLIENTS = [("sdk", "legacy"), ("client", "2026-07-28")]
+OLD, NEW = ("sdk", "legacy"), ("client", "2026-07-28")
 
 
 def take_steps_in_typescript(toolset, client, era, **transport):
@@ -206,10 +206,10 @@ def take_steps_in_typescript(toolset, client, era, **transport):
 
 
 @installed
-@pytest.mark.parametrize(("client", "era"), CLIENTS)
 @pytest.mark.parametrize("toolset", STEPS)
-def test_by_the_typescript_clients_over_stdio(world, toolset, client, era):
-    name = f"ts-{toolset}-{client}"
+def test_by_the_typescript_client_over_stdio(world, toolset):
+    client, era = NEW
+    name = f"ts-{toolset}"
     world.add_project(name)
     words = ["--project", name, "mcp", "--toolset", toolset]
     stdio = {"command": COMMAND[0], "args": [*COMMAND[1:], *words], "env": child_environment(world.environment)}
@@ -217,10 +217,10 @@ def test_by_the_typescript_clients_over_stdio(world, toolset, client, era):
 
 
 @installed
-@pytest.mark.parametrize(("client", "era"), CLIENTS)
 @pytest.mark.parametrize("toolset", STEPS)
-def test_by_the_typescript_clients_over_http(world, toolset, client, era):
-    name = f"th-{toolset}-{client}"
+def test_by_the_typescript_client_over_http(world, toolset):
+    client, era = OLD
+    name = f"th-{toolset}"
     world.add_project(name)
     http = {"url": world.url(toolset, name), "token": world.ready["token"]["secret"]}
     take_steps_in_typescript(toolset, client, era, http=http)

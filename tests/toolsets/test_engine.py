@@ -393,6 +393,14 @@ def test_no_text_is_written_to_a_binary_path(engine, top, name):
     assert engine.refusal("revert_file", path=name)["reason"] == "no_snapshot"
 
 
+def test_a_link_is_no_way_around_a_binary_path(engine, top):
+    """The guard holds for where a path really leads."""
+    (top / "a.png").write_bytes(b"PNG")
+    os.symlink("a.png", top / "a.txt")
+    assert engine.refusal("write_file", path="a.txt", content="x")["reason"] == "binary_path"
+    assert (top / "a.png").read_bytes() == b"PNG"
+
+
 def test_the_refusal_names_what_would_make_the_file(engine):
     """The refusal names the tool that makes such a file; for a 3D file it says that nothing does."""
     assert "run_shell" in engine.refusal("write_file", path="a.png", content="x")["hint"]
