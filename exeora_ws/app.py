@@ -15,11 +15,11 @@ import msgspec
 
 from exeora_ws.database import Database
 from exeora_ws.environment import without_git_routing
-from exeora_ws.errors import ExeoraError
+from exeora_ws.errors import ExeoraError, InvalidArguments
 from exeora_ws.files.patch import recover_patches
 from exeora_ws.files.snapshots import Snapshots
 from exeora_ws.git.opening import load_libgit2
-from exeora_ws.names import WorkspaceId
+from exeora_ws.names import ProjectId, WorkspaceId
 from exeora_ws.policy.approvals import APPROVAL_MIGRATIONS, Approvals
 from exeora_ws.policy.attendance import Attendance
 from exeora_ws.policy.audit import AUDIT_MIGRATIONS, Audit
@@ -37,14 +37,13 @@ from exeora_ws.processes.records import (
 )
 from exeora_ws.processes.supervisor import Supervisor
 from exeora_ws.settings import Places, find_places, load_settings
-from exeora_ws.tools.call import Calls
-from exeora_ws.tools.catalog import CATALOG
+from exeora_ws.tools.call import AnyTool, Calls
+from exeora_ws.tools.catalog import CATALOG, DEFAULT
 from exeora_ws.tools.gate import CallGate
 from exeora_ws.tools.news import CatalogNews
 from exeora_ws.tools.services import Services
 from exeora_ws.tools.setup_commands import make_line_runner
 from exeora_ws.tools.workspaces import show_removal, show_setup
-from exeora_ws.toolsets.catalog import DEFAULT, collect_tools, find_toolsets_with
 from exeora_ws.workspaces.inventory import Inventory
 from exeora_ws.workspaces.registry import REGISTRY_MIGRATIONS, Registry
 from exeora_ws.workspaces.remove import Removal
@@ -185,6 +184,7 @@ def open_app(places: Places | None = None) -> App:
     )
     services = Services(
         places=where,
+        database=database,
         home=Path(os.path.expanduser("~")),
         settings=lambda: load_settings(where),
         inventory=inventory,
@@ -220,17 +220,69 @@ def open_calls(app: App, toolsets: Sequence[str]) -> Calls:
     Raises:
         InvalidArguments: reason `unknown_toolset`, or `tool_names_collide` when two have different tools of one name.
     """
-    collected = collect_tools(toolsets or (DEFAULT,))
-    if DEFAULT in toolsets or not toolsets:
-        collected = {**app.calls.catalog, **collected}
+    catalog = _collect(app, toolsets)
     proxies = app.upstreams if DEFAULT in (toolsets or (DEFAULT,)) else None
-    return Calls(collected, app.services, app.calls.gate.for_catalog(collected), proxies)
+    return Calls(catalog, app.services, app.calls.gate.for_catalog(catalog), proxies)
+
+
+def open_planned_calls(app: App, toolsets: Sequence[str], file: Path, stage: str | None) -> Calls:
+    """Give the way of a call in one turn of a plan, for a server with one conversation.
+
+    Args:
+        app: the core.
+        toolsets: as for `open_calls`; `engine` among them.
+        file: the plan.
+        stage: whose turn it is; None takes what the plan says.
+
+    Raises:
+        InvalidArguments: reason `plan_invalid`, or as `open_calls`.
+    """
+    from exeora_ws.toolsets.catalog import ENGINE  # noqa: PLC0415  as in `_collect`
+    from exeora_ws.toolsets.engine.calls import PlannedCalls  # noqa: PLC0415
+    from exeora_ws.toolsets.engine.plan import load_plan  # noqa: PLC0415
+
+    if ENGINE not in toolsets:
+        raise InvalidArguments("a plan is for toolset 'engine'", reason="plan_invalid", hint="add --toolset engine")
+    catalog = _collect(app, toolsets)
+    gate = app.calls.gate.for_catalog(catalog)
+    return PlannedCalls(catalog, app.services, gate, plan=load_plan(file, stage), news=app.news)
+
+
+def _collect(app: App, toolsets: Sequence[str]) -> dict[str, AnyTool]:
+    from exeora_ws.toolsets.catalog import collect_tools  # noqa: PLC0415  40 ms that few commands need
+
+    collected = collect_tools(toolsets or (DEFAULT,))
+    return {**app.calls.catalog, **collected} if DEFAULT in toolsets or not toolsets else collected
+
+
+def open_agentexec(app: App, folder: Path, level: str) -> tuple[Calls, ProjectId]:
+    """Give the way of a call to agentexec's tools in one folder, and the project that it is in.
+
+    A folder that is no project's yet becomes one; a worktree that is not connected is attached.
+
+    Raises:
+        InvalidArguments: reason `unknown_level`, `missing_folder`.
+        ToolFailed: the folder can be no workspace's root.
+    """
+    from exeora_ws.toolsets.anchor import AnchoredCalls, find_anchor  # noqa: PLC0415  as in `_collect`
+    from exeora_ws.toolsets.catalog import LEVELS, collect_tools  # noqa: PLC0415
+
+    if level not in LEVELS:
+        raise InvalidArguments(
+            f"there is no level {level!r}", reason="unknown_level", hint=f"levels: {', '.join(LEVELS)}"
+        )
+    catalog = collect_tools([LEVELS[level]])
+    place = find_anchor(app.inventory, folder)
+    gate = app.calls.gate.for_catalog(catalog)
+    return AnchoredCalls(catalog, app.services, gate, place=place), place.project.id
 
 
 def open_calls_with(app: App, tool: str) -> Calls:
     """Give the way of a call to one tool, whatever toolset has it: the default one where it does."""
     if tool in app.calls.catalog:
         return app.calls
+    from exeora_ws.toolsets.catalog import find_toolsets_with  # noqa: PLC0415  as in `_collect`
+
     others = find_toolsets_with(tool)
     return open_calls(app, others[:1]) if others else app.calls
 

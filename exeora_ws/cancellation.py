@@ -2,11 +2,35 @@
 
 import threading
 from collections.abc import Callable
+from typing import Self
 
 from exeora_ws.errors import Cancelled
 
 Progress = Callable[[str], None]
 """Called with one short line whenever there is something to say; may drop lines, never blocks."""
+
+
+class Step(str):
+    """A line of progress that came with numbers of its own, from another server; they are passed on as they are.
+
+    Args:
+        progress: grows with each step.
+        total: what it grows to, if that is known.
+        message: what was said; without it the numbers are the line.
+    """
+
+    __slots__ = ("message", "progress", "total")
+
+    def __new__(cls, progress: float, total: float | None = None, message: str | None = None) -> Self:
+        """Make one."""
+        numbers = f"{progress:g}" if total is None else f"{progress:g}/{total:g}"
+        step = super().__new__(cls, message or numbers)
+        step.progress, step.total, step.message = progress, total, message
+        return step
+
+    progress: float
+    total: float | None
+    message: str | None
 
 
 def no_progress(_line: str) -> None:

@@ -87,7 +87,10 @@ class Database:
         make_private_folder(self._path.parent)
         # Two processes that switch a new file to WAL at once get SQLITE_BUSY in spite of the busy timeout.
         with hold_lock(self._path.with_name("database.lock"), seconds=_BUSY_SECONDS, what="the database"):
-            os.close(os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+            if not self._path.exists():
+                # Never one that is there: closing it would let go of the locks that this process's other connections
+                # hold on it, and another process would then take itself for the last one and delete their log.
+                os.close(os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
             with _translated():
                 connection = self._connection()
                 connection.execute("PRAGMA journal_mode=WAL")
@@ -153,7 +156,11 @@ def _translated() -> Iterator[None]:
             ) from error
         if "full" in text:
             raise ToolFailed("the disk that holds the registry is full", reason="disk_full") from error
-        raise ToolFailed(f"exeora.db cannot be used: {text}", reason="database_unusable") from error
+        raise ToolFailed(
+            f"exeora.db cannot be used: {text}",
+            reason="database_unusable",
+            hint="see that the disk of the data folder (EXEORA_DATA_DIR) has room and can be written",
+        ) from error
     except sqlite3.DatabaseError as error:
         raise ToolFailed(
             f"exeora.db cannot be used: {error}", reason="database_unusable", hint="exeora doctor"

@@ -25,14 +25,16 @@ ROOMS["serve"] = WORDS | {"app", "tools.spec", "tools.call", "tools.services"}
 # The words of a question that a client's person is asked, and the texts that go out with the handshake.
 ROOMS["serve"] |= {"policy.gate", "policy.question", "skills.prompt"}
 ROOMS["exeora_cli"] = WORDS | {"app", "tools.spec", "tools.call", "tools.services", "serve", "workspaces.place"}
-# What a running server's person is asked, and how.
-ROOMS["exeora_cli"] |= {"policy.gate", "policy.question", "policy.approvals"}
+# The tools as a shell has them and what they list, what a person does with policy, and the text for agents.
+ROOMS["exeora_cli"] |= {"tools.shell", "processes.everywhere", "policy", "skills.prompt"}
+# What there is to say of upstream servers without a server of ours.
+ROOMS["exeora_cli"] |= {"upstream.reports"}
 # What answers the hot commands before anything else is loaded: modules that import `os` alone.
 ROOMS["exeora_cli"] |= {"workspaces.inventory_file", "git.links", "git.gitfiles"}
 ONLY = {
     "pygit2": {"git"},
-    "mcp": {"serve", "upstream"},
-    "mcp_types": {"serve", "upstream"},
+    "mcp": {"serve"},
+    "mcp_types": {"serve"},
     "typer": {"exeora_cli"},
     "subprocess": {"git", "processes"},
     "multiprocessing": set(),

@@ -59,6 +59,11 @@ def print_lines(lines: Iterable[str]) -> None:
     _write(sys.stdout, "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogateescape"))
 
 
+def print_bytes(data: bytes) -> None:
+    """Print bytes on stdout as they are."""
+    _write(sys.stdout, data)
+
+
 def narrate(lines: Iterable[str], *, hint: str | None = None) -> None:
     """Print lines on stderr: what a person likes to know and a program does not read."""
     text = "".join(f"exeora: {show_text(line)}\n" for line in lines)
@@ -81,8 +86,21 @@ def print_error(error: ExeoraError, *, json: bool) -> None:
     narrate([error.message], hint=error.hint)
 
 
-class ReaderGone(Exception):
-    """Nobody reads the output any more. Its own class: typer makes an exit code 1 of a broken pipe."""
+def narrate_bytes(data: bytes) -> None:
+    """Print bytes on stderr as they are: what a command wrote there."""
+    _write(sys.stderr, data)
+
+
+def at_terminal() -> bool:
+    """Whether a person's terminal is at the other end of stdin or stdout."""
+    return sys.stdin.isatty() or sys.stdout.isatty()
+
+
+class ReaderGone(BaseException):
+    """Nobody reads the output any more, so this process ends; that is no bug of whatever wrote last.
+
+    Its own class: typer makes an exit code 1 of a broken pipe.
+    """
 
 
 def _write(stream: Any, data: bytes) -> None:

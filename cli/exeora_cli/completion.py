@@ -43,9 +43,45 @@ def complete_tool(ctx: typer.Context) -> list[str]:
     return list(session_of(ctx).app.calls.catalog)
 
 
+def complete_process(ctx: typer.Context) -> list[str]:
+    """Give the ids of the commands that run."""
+    from exeora_ws.tools.shell.commands import list_processes
+
+    try:
+        return [seen.id for seen in list_processes(session_of(ctx).app.services)]
+    except ExeoraError:
+        return []
+
+
 def complete_setting(ctx: typer.Context) -> list[str]:
     """Give the settings' names."""
     from exeora_ws.settings import KEYS
 
     del ctx
     return [key.typed for key in KEYS]
+
+
+def complete_token(ctx: typer.Context) -> list[str]:
+    """Give the ids of the tokens that open something."""
+    import time
+
+    from exeora_ws.serve.tokens import TokenBook
+
+    try:
+        tokens = TokenBook(session_of(ctx).app.places).list()
+    except ExeoraError:
+        return []
+    return [token.id for token in tokens if token.is_valid(time.time())]
+
+
+def complete_upstream(ctx: typer.Context) -> list[str]:
+    """Give the names of the configured upstream servers."""
+    from exeora_ws.upstream.reports import list_servers
+
+    session = session_of(ctx)
+    try:
+        project = session.find_project()
+        found = list_servers(session.app.places.mcp_file, None if project is None else project.root, os.environ)
+    except ExeoraError:
+        return []
+    return [server["name"] for server in found.servers]

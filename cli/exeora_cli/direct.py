@@ -3,12 +3,8 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
-import typer
 from exeora_ws.cancellation import Cancellation
-from exeora_ws.errors import Cancelled, ExeoraError
 
-from exeora_cli import answer
-from exeora_cli.interrupt import cancel_on_signals
 from exeora_cli.progress import showing_progress
 from exeora_cli.session import Session
 
@@ -30,17 +26,9 @@ def run_direct(session: Session, what: str, action: Callable[[Cancellation], T])
         ExeoraError: what the action says.
         Exit: interrupted, with the signal's code.
     """
-    cancellation = Cancellation()
-    failure: BaseException
-    with cancel_on_signals(cancellation) as interruption, showing_progress(what):
-        try:
-            return action(cancellation)
-        except (ExeoraError, KeyboardInterrupt) as error:
-            if interruption.signal is None:
-                raise
-            failure = error
-    answer.print_error(Cancelled("interrupted: it was cancelled"), json=session.options.json)
-    raise typer.Exit(answer.SIGNALLED + interruption.signal) from failure
+    with session.interruptible("it") as cancellation, showing_progress(what):
+        result = action(cancellation)
+    return result  # noqa: RET504  inside the block mypy holds that it might not be reached
 
 
 def require_place(session: Session, workspace: str | None) -> "Place":

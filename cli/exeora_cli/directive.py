@@ -6,8 +6,8 @@ evaluated.
 
 import os
 import stat
-from typing import TYPE_CHECKING
 
+TYPE_CHECKING = False  # type checkers take it as true; importing `typing` would cost the hot way too much
 if TYPE_CHECKING:
     from exeora_ws.workspaces.place import Place
 

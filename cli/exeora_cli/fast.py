@@ -1,4 +1,4 @@
-"""Answers `list`, `path` and the completion of workspaces before anything heavy is imported.
+"""Answers `list`, `path`, `switch` and the completion of workspaces before anything heavy is imported.
 
 Measured: Python alone starts in 16 ms, a command of the slow way in 200. Only what is plain is answered here;
 everything else, every error included, gives None and takes the slow way, which answers the same.
@@ -7,8 +7,9 @@ everything else, every error included, gives None and takes the slow way, which 
 import os
 import sys
 
+from exeora_cli.directive import VARIABLE
 from exeora_cli.plain import SCHEMA, list_lines, render_json
-from exeora_cli.snapshot import Snapshot, Unusual, find_branch
+from exeora_cli.snapshot import Snapshot, Unusual
 
 COMPLETION_VARIABLE = "_EXEORA_COMPLETE"
 _VALUED = {"--project": "project", "-w": "workspace", "--workspace": "workspace"}
@@ -79,6 +80,12 @@ def _answer(asked: Asked) -> str:
         return _list(asked)
     if asked.command == "path" and len(asked.positional) + (asked.workspace is not None) <= 1:
         return _path(asked)
+    plain_switch = asked.command == "switch" and len(asked.positional) == 1 and asked.positional[0] != "@"
+    if plain_switch and asked.project is asked.workspace is None and not asked.json and VARIABLE in os.environ:
+        from exeora_cli.hot_switch import switch
+
+        switch(asked.positional[0])
+        return ""
     raise Unusual
 
 
@@ -123,7 +130,7 @@ def _select(snapshot: Snapshot, project: "dict[str, str]", selector: str) -> "di
     for workspace in mine:
         if selector in (workspace["slug"], workspace["id"]):
             return workspace
-    on_branch = [w for w in mine if find_branch(w) == selector]
+    on_branch = [w for w in mine if snapshot.find_branch(project, w) == selector]
     if len(on_branch) != 1:
         raise Unusual
     return on_branch[0]

@@ -24,9 +24,12 @@ class Group:
         title: the heading in the help.
         prefix: the word in front of the commands (`project` for `project add`); None for commands of the top.
         about: one sentence for the help of a prefix.
+        main: what the prefix alone does; it shows its help unless there is something.
     """
 
-    def __init__(self, title: str, prefix: str | None = None, about: str = "") -> None:
+    def __init__(
+        self, title: str, prefix: str | None = None, about: str = "", main: CommandFunction | None = None
+    ) -> None:
         self.title = title
         self.prefix = prefix
         self.about = about
@@ -35,20 +38,27 @@ class Group:
         self.documents: dict[str, str] = {}
         """For each command, what its JSON document holds (docs/cli.md is made of it)."""
         if prefix is not None:
-            self._typer.callback(invoke_without_command=True)(show_help)
+            self._typer.callback(invoke_without_command=True)(main or show_help)
 
-    def command(self, name: str, examples: str, document: str) -> Callable[[CommandFunction], CommandFunction]:
+    def command(
+        self, name: str, examples: str, document: str, *, takes_command: bool = False
+    ) -> Callable[[CommandFunction], CommandFunction]:
         """Declare a command.
 
         Args:
             name: as typed.
             examples: command lines, one a line, shown at the end of its help.
             document: what its JSON document holds, for the reference.
+            takes_command: its arguments are another command: from the first on, options are that one's.
         """
         self.documents[name if self.prefix is None else f"{self.prefix} {name}"] = document
         lines = [line.strip() for line in examples.strip().splitlines()]
         self.names.append(name)
-        return self._typer.command(name, epilog="\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines))
+        return self._typer.command(
+            name,
+            epilog="\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines),
+            context_settings={"allow_interspersed_args": not takes_command},
+        )
 
     def add_to(self, root: typer.Typer) -> None:
         """Add the commands to the program."""
@@ -85,7 +95,7 @@ class Program(TyperGroup):
 
 
 def spread_options(root: Any) -> None:
-    """Have every command take the program's own options after its name too.
+    """Have every command and prefix take the program's own options after its name too, but for one it has itself.
 
     Args:
         root: the group that typer built; its commands are changed in place.
@@ -94,13 +104,16 @@ def spread_options(root: Any) -> None:
     for parameter in shared:
         _hand_over(parameter)
     for command in _list_commands(root):
-        command.params.extend(copy.copy(parameter) for parameter in shared)
+        own = {option for parameter in command.params for option in parameter.opts}
+        command.params.extend(copy.copy(parameter) for parameter in shared if own.isdisjoint(parameter.opts))
 
 
 def _list_commands(group: Any) -> list[Any]:
     found: list[Any] = []
     for command in group.commands.values():
-        found += _list_commands(command) if hasattr(command, "commands") else [command]
+        found.append(command)
+        if hasattr(command, "commands"):
+            found += _list_commands(command)
     return found
 
 

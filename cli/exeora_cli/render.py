@@ -15,13 +15,14 @@ _OUTPUT_LINES = 10
 def show_created(result: Facts) -> Shown:
     """The path on stdout; what it was made from beside it."""
     workspace, base = result["workspace"], result["base"]
-    commit = base["commit"][:_SHORT]
-    if result["created"]:
-        note = (
-            f"created workspace {workspace['slug']!r} on branch {workspace['branch']!r}, from {base['ref']} ({commit})"
-        )
+    where = "on no branch" if workspace["branch"] is None else f"on branch {workspace['branch']!r}"
+    origin = f"from {base['ref']} ({base['commit'][:_SHORT]})"
+    if result.get("dryRun"):
+        note = f"would create workspace {workspace['slug']!r} {where}, {origin}"
+    elif result["created"]:
+        note = f"created workspace {workspace['slug']!r} {where}, {origin}"
     else:
-        note = f"workspace {workspace['slug']!r} was there already, on branch {workspace['branch']!r}"
+        note = f"workspace {workspace['slug']!r} was there already, {where}"
     return Shown([workspace["path"]], [note, *_base_notes(result), *show_setup(result["setup"])])
 
 

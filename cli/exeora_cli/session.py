@@ -1,7 +1,9 @@
 """One run of the command line: the global options, the core, and which project and workspace are meant."""
 
 import os
-from collections.abc import Callable, Mapping
+import secrets
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -14,9 +16,11 @@ from exeora_cli import answer, selectors
 
 if TYPE_CHECKING:
     from exeora_ws.app import App
-    from exeora_ws.cancellation import Cancellation, Progress
+    from exeora_ws.cancellation import Cancellation
     from exeora_ws.tools.call import AnyTool, Caller, Calls, Outcome, Scope
     from exeora_ws.workspaces.place import Place, Project
+
+    from exeora_cli.progress import Display
 
 Result = dict[str, Any]
 
@@ -54,8 +58,15 @@ class Session:
 
     def __init__(self) -> None:
         self.options = Options()
+        self.name = f"cli-{secrets.token_hex(8)}"
+        """Each command is a conversation of its own: what it wrote first is what `revert` goes back to."""
         self.toolsets: tuple[str, ...] = ()
         """The toolsets that were asked for; none is the default one."""
+
+    @property
+    def offers_default(self) -> bool:
+        """Whether the default toolset is among those asked for."""
+        return not self.toolsets or "exeora" in self.toolsets
 
     @cached_property
     def calls(self) -> "Calls":
@@ -130,6 +141,17 @@ class Session:
         answer.tell(f"registered this repository as project {project.slug!r}", json=self.options.json)
         return project
 
+    def require_known_project(self) -> "Project":
+        """The project that is named or around, for a command that only looks.
+
+        Raises:
+            InvalidArguments: there is none.
+        """
+        project = self.find_project()
+        if project is None:
+            raise explain_no_project()
+        return project
+
     def choose_workspace(self, project: "Project") -> str:
         """Give the slug of the workspace to act in: the one named, else the one around the current directory.
 
@@ -153,6 +175,33 @@ class Session:
     def resolve(self, project: "Project", selector: str) -> str:
         """Give the slug that a selector of the command line names; see `selectors.resolve_selector`."""
         return selectors.resolve_selector(self.app, project, selector, lambda: self.folder)
+
+    def require_selected(self, project: "Project", workspace: str) -> None:
+        """See that a place, which something else has settled, is the one that the command line names, if it names one.
+
+        Args:
+            project: the place's project.
+            workspace: the id of its workspace.
+
+        Raises:
+            InvalidArguments: another one is named; reason `other_place`.
+        """
+        named, selector = self.options.project, self.options.workspace
+        if (named is not None and named not in (project.slug, project.id)) or (
+            selector is not None
+            and self.app.inventory.require_place(project, self.resolve(project, selector)).workspace.id != workspace
+        ):
+            raise InvalidArguments(
+                "what is named runs in another place than -w or --project say", reason="other_place", hint="exeora ps"
+            )
+
+    def name_place(self, project: str, workspace: str) -> tuple[str, str]:
+        """Give the slugs of a project and a workspace by their ids; the ids themselves where they are gone."""
+        found = next((each for each in self.app.inventory.list_projects() if each.id == project), None)
+        if found is None:
+            return project, workspace
+        slugs = {each.id: each.slug for each in self.app.inventory.list_workspaces(found)}
+        return found.slug, {str(key): str(slug) for key, slug in slugs.items()}.get(workspace, workspace)
 
     def refuse_workspace(self, command: str) -> None:
         """See that no workspace is named where none is looked at.
@@ -190,45 +239,83 @@ class Session:
 
         return Scope(bound=None if project is None else project.id)
 
-    def make(self, tool: str, arguments: Mapping[str, Any], project: "Project | None") -> Result:
+    def make(
+        self,
+        tool: "str | AnyTool",
+        arguments: Mapping[str, Any],
+        project: "Project | None",
+        *,
+        shows_itself: bool = False,
+    ) -> Result:
         """Take a call the way of every call.
+
+        Args:
+            tool: a tool of the catalog by its name, or a way of our own to do one.
+            arguments: as an MCP client would pass them.
+            project: what the call is bound to.
+            shows_itself: it writes to the terminal itself, so that no progress may be shown there.
 
         Raises:
             ExeoraError: what the call came to, when that is no result.
             Exit: interrupted, with the signal's code.
         """
-        outcome = self._make(tool, arguments, project)
-        if outcome.error is not None:
-            raise outcome.error
+        from exeora_cli.progress import Narrator, showing_progress
+
+        name = tool if isinstance(tool, str) else tool.name
+        showing = nullcontext(Narrator()) if shows_itself else showing_progress(name)
+        with self.interruptible() as cancellation, showing as display:
+            outcome = self.make_call(tool, arguments, self.introduce(project, cancellation, display))
         return outcome.to_dict()
 
-    def _make(self, tool: str, arguments: Mapping[str, Any], project: "Project | None") -> "Outcome":
-        from exeora_ws.cancellation import Cancellation
+    def make_call(self, tool: "str | AnyTool", arguments: Mapping[str, Any], caller: "Caller") -> "Outcome":
+        """Take a call the way of every call, in any thread, for a caller that was introduced.
+
+        Raises:
+            ExeoraError: what it came to, when that is no result.
+        """
         from exeora_ws.tools.call import RawCall
 
-        from exeora_cli.interrupt import cancel_on_signals
-        from exeora_cli.progress import showing_progress
-
-        cancellation, outcome = Cancellation(), None
-        with cancel_on_signals(cancellation) as interruption, showing_progress(tool) as progress:
-            caller = self._introduce(project, cancellation, progress)
-            try:
-                outcome = self.find_calls(tool).make(RawCall(tool, arguments), caller)
-            except KeyboardInterrupt:
-                if interruption.signal is None:
-                    raise
-        # A call that was done before it noticed is done, and its answer is given.
-        if interruption.signal is not None and (outcome is None or outcome.error is not None):
-            answer.print_error(Cancelled("interrupted: the call was cancelled"), json=self.options.json)
-            raise typer.Exit(answer.SIGNALLED + interruption.signal)
-        assert outcome is not None  # noqa: S101  told to the type checker: an exception has left by now
+        calls, name = (
+            (self.find_calls(tool), tool) if isinstance(tool, str) else (self.app.calls.having(tool), tool.name)
+        )
+        outcome = calls.make(RawCall(name, arguments), caller)
+        if outcome.error is not None:
+            raise outcome.error
         return outcome
 
-    def _introduce(self, project: "Project | None", cancellation: "Cancellation", progress: "Progress") -> "Caller":
-        from exeora_ws import __version__
-        from exeora_ws.tools.call import Caller, Face
+    @contextmanager
+    def interruptible(self, what: str = "the call") -> Iterator["Cancellation"]:
+        """Have a signal take back what runs in the block, which is told as `what`.
 
-        return Caller(Face.CLI, f"exeora-cli/{__version__}", "cli", self.bind(project), cancellation, progress)
+        What was done before it noticed is done, and its answer is given.
+
+        Raises:
+            Exit: interrupted, with the signal's code.
+        """
+        from exeora_ws.cancellation import Cancellation
+
+        from exeora_cli.interrupt import cancel_on_signals
+
+        cancellation = Cancellation()
+        with cancel_on_signals(cancellation) as interruption:
+            try:
+                yield cancellation
+            except (ExeoraError, KeyboardInterrupt):
+                if interruption.signal is None:
+                    raise
+                answer.print_error(Cancelled(f"interrupted: {what} was cancelled"), json=self.options.json)
+                raise typer.Exit(answer.SIGNALLED + interruption.signal) from None
+
+    def introduce(self, project: "Project | None", cancellation: "Cancellation", display: "Display") -> "Caller":
+        """Say who calls: this command, and the person at its terminal where there is one."""
+        from exeora_ws import __version__
+        from exeora_ws.tools.call import Asking, Caller, Face
+
+        from exeora_cli.asking import TerminalAsker, has_person
+
+        asking = Asking(TerminalAsker(display.hiding)) if has_person() else Asking()
+        client = f"exeora-cli/{__version__}"
+        return Caller(Face.CLI, client, self.name, self.bind(project), cancellation, display.say, asking)
 
     def show(self, result: Result, render: Callable[[Result], Shown]) -> None:
         """Print a result: as a document with `--json`, else as `render` words it."""

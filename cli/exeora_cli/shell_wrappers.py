@@ -27,10 +27,10 @@ function exeora --description "Git workspaces for people and for agents"
     end
     EXEORA_DIRECTIVE_FILE=$directive command exeora $argv
     set -l code $status
-    set -l target (string collect --no-trim-newlines < $directive)
+    set -l target (string collect < $directive)
     command rm -f $directive
     if string match --quiet -- "cd *" "$target"
-        builtin cd -- (string sub --start 4 -- "$target" | string collect --no-trim-newlines)
+        builtin cd -- (string sub --start 4 -- "$target" | string collect)
         or set code 1
     end
     return $code

@@ -43,6 +43,8 @@ class Snapshot:
             project = self._by_id[workspace["project_id"]]
             if not project["common_dir"] and _is_below(folder, workspace["path"]):
                 raise Unusual
+            if len(workspace["worktree"]) > len(top) and _is_below(folder, workspace["worktree"]):
+                raise Unusual
             if workspace["worktree"] == top and _is_below(folder, workspace["path"]):
                 if best is not None and len(best["path"]) == len(workspace["path"]):
                     raise Unusual
@@ -62,15 +64,20 @@ class Snapshot:
         return [self._describe(project, workspace) for workspace in mine]
 
     def _describe(self, project: "dict[str, str]", workspace: "dict[str, str]") -> "dict[str, object]":
+        fault = self.find_fault(project, workspace)
         return {
             "id": workspace["id"],
             "slug": workspace["slug"],
             "name": workspace["name"],
-            "branch": find_branch(workspace),
+            "branch": _find_branch(workspace, fault),
             "managed": workspace["managed"] == "1",
-            "available": self.find_fault(project, workspace) is None,
+            "available": fault is None,
             "path": workspace["path"],
         }
+
+    def find_branch(self, project: "dict[str, str]", workspace: "dict[str, str]") -> "str | None":
+        """Give the branch a workspace is on now, else the recorded one, as `resolve.refresh_branch` does."""
+        return _find_branch(workspace, self.find_fault(project, workspace))
 
     def find_fault(self, project: "dict[str, str]", workspace: "dict[str, str]") -> "str | None":
         """Say why a workspace cannot be acted in, as `resolve.find_fault` does; None when it can."""
@@ -84,9 +91,9 @@ class Snapshot:
         return fault
 
 
-def find_branch(workspace: "dict[str, str]") -> "str | None":
-    """Give the branch a workspace is on now, else the recorded one, as `resolve.refresh_branch` does."""
-    branch = links.read_branch(workspace["worktree"])
+def _find_branch(workspace: "dict[str, str]", fault: "str | None") -> "str | None":
+    sound = fault in (None, "missing_subdirectory")
+    branch = links.read_branch(workspace["worktree"]) if sound else None
     return (workspace["branch"] if branch is None else branch) or None
 
 

@@ -159,6 +159,7 @@ def revert_file(
         if snapshot is None or (content is None and not snapshot.absent):
             why = f" ({snapshot.why_not})" if snapshot is not None and snapshot.why_not else ""
             raise ToolFailed(f"{spot.shown}: there is no snapshot to go back to{why}", reason="no_snapshot")
+        keep_first(spot, keeping)
         if content is not None:
             if spot.stat is not None:
                 spot.require_file()

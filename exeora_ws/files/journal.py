@@ -23,7 +23,7 @@ from typing import Literal
 
 import msgspec
 
-from exeora_ws.errors import ExeoraError, ToolFailed
+from exeora_ws.errors import ExeoraError, PathNotFound, ToolFailed
 from exeora_ws.files.faults import translated
 from exeora_ws.files.paths import split_path
 from exeora_ws.files.root import Root
@@ -176,8 +176,9 @@ def open_entry(patches: Path) -> Iterator[Entry]:
 def list_dead_entries(patches: Path) -> Iterator[Entry]:
     """Give each journal folder whose process has gone, held while it is looked at."""
     try:
-        names = os.listdir(patches)
-    except FileNotFoundError:
+        with translated(_STORE):
+            names = os.listdir(patches)
+    except PathNotFound:
         return
     for name in names:
         with suppress(FileNotFoundError):
@@ -260,9 +261,12 @@ def _put_back(root: Root, entry: Entry, change: Change) -> End:
         with root.locate_real(decode_key(change.path)) as spot:
             if _is_as_before(spot, change.before):
                 return "back"
-            if spot.stat is not None and not _is_ours(spot, change):
+            again = _holds_backup(spot, entry, change.before)
+            if spot.stat is not None and not again and not _is_ours(spot, change):
                 return "left"
-            _restore(spot, entry, change.before)
+            if not again:
+                _restore(spot, entry, change.before)
+            _restore_state(spot, change.before)
             return "back"
     except ExeoraError as error:
         return "pending" if error.reason in _PASSING else "left"
@@ -285,17 +289,35 @@ def _is_ours(spot: Spot, change: Change) -> bool:
         return hashlib.file_digest(stream, "sha256").hexdigest() == change.after
 
 
+def _holds_backup(spot: Spot, entry: Entry, before: Kept) -> bool:
+    """Whether an undo that did not get to its end has put the content back already."""
+    if spot.stat is None or not before.there:
+        return False
+    if before.link is not None:
+        return spot.is_link and os.readlink(spot.name, dir_fd=spot.descriptor) == decode_path(before.link)
+    if before.backup is None or not modes.S_ISREG(spot.stat.st_mode) or spot.stat.st_size != before.size:
+        return False
+    with open(spot.open_file(), "rb") as now, open(entry.folder / before.backup, "rb") as then:
+        return hashlib.file_digest(now, "sha256").digest() == hashlib.file_digest(then, "sha256").digest()
+
+
 def _restore(spot: Spot, entry: Entry, before: Kept) -> None:
     with translated(spot.shown):
         if not before.there:
             os.unlink(spot.name, dir_fd=spot.descriptor)
-            return
-        if before.link is not None:
+        elif before.link is not None:
             os.symlink(decode_path(before.link), spot.name, dir_fd=spot.descriptor)
         elif before.backup is not None:
             write_content(spot, (entry.folder / before.backup).read_bytes(), mode=before.mode)
         else:
             raise ToolFailed(f"{spot.shown}: has gone", reason="stale")
+
+
+def _restore_state(spot: Spot, before: Kept) -> None:
+    """Give what went back its owner, mode, times and extended attributes."""
+    if not before.there:
+        return
+    with translated(spot.shown):
         with suppress(PermissionError):
             os.chown(spot.name, *before.owner, dir_fd=spot.descriptor, follow_symlinks=False)
         if before.link is None:

@@ -26,7 +26,7 @@ class Operation:
     Args:
         type: what it does.
         path: the file it does it to.
-        content: the whole content, for create and replace.
+        content: the whole content, for create and replace; for delete what the file must hold, if that is known.
         hunks: what to change, for update.
         to: the new path, for move.
     """
@@ -102,7 +102,27 @@ class Overlay:
 
     def delete(self, operation: Operation) -> None:
         """Take a file or link away."""
-        self.after[self._require_entry(operation.path)] = After()
+        key = self._require_entry(operation.path)
+        if operation.content is not None:
+            self._require_content(key, operation)
+        self.after[key] = After()
+
+    def _require_content(self, key: Key, operation: Operation) -> None:
+        """Check that what a patch text deletes is what it says it deletes."""
+        wanted, held = _require_content(operation), self.after[key].content
+        if held is None:
+            with self._root.locate_real(self.after[key].source or key) as spot:
+                if spot.is_link:
+                    held = os.fsencode(os.readlink(spot.name, dir_fd=spot.descriptor))
+                else:
+                    with open(spot.open_file(), "rb") as stream:
+                        held = stream.read(PATCH_BYTES * 2)
+        if wanted not in (held, held.replace(b"\r\n", b"\n")):
+            raise ToolFailed(
+                f"{operation.path}: holds something else than the patch deletes",
+                reason="no_match",
+                hint="read the file again and see whether it may go",
+            )
 
     def move(self, operation: Operation) -> None:
         """Give a file or link another path."""

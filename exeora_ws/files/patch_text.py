@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 _BEGIN, _END = "*** Begin Patch", "*** End Patch"
 _ADD, _DELETE, _UPDATE, _MOVE = "*** Add File: ", "*** Delete File: ", "*** Update File: ", "*** Move to: "
 _END_OF_FILE = "*** End of File"
+# What git puts before the two names of a file, also with diff.mnemonicPrefix: index, worktree, commit, object.
+_PAIRS = (("a/", "b/"), ("i/", "w/"), ("c/", "i/"), ("c/", "w/"), ("o/", "w/"), ("1/", "2/"))
+_PREFIXES = frozenset(_PAIRS) | {(other, one) for one, other in _PAIRS}
 _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v", '"': '"', "\\": "\\"}
 _ESCAPE = re.compile(r"\\([0-7]{3}|.)")
 
@@ -129,37 +132,64 @@ def _read_diff(text: str) -> Iterator[Operation]:
 
 
 def _read_file(file: "PatchedFile") -> Iterator[Operation]:
-    source, target = _name(file.source_file, "a/"), _name(file.target_file, "b/")
+    source, target = _read_names(file)
     _refuse_what_operations_cannot_say(file, target or source or "")
+    hunks = tuple(map(_read_hunk, file))
     if source is None and target is not None:
-        yield Operation("create", target, content="".join(_read_hunk(hunk).new for hunk in file))
+        yield Operation("create", target, content="".join(hunk.new for hunk in hunks))
     elif target is None and source is not None:
-        yield Operation("delete", source)
+        yield Operation("delete", source, content="".join(hunk.old for hunk in hunks))
     elif source is not None and target is not None:
-        if len(file):
-            yield Operation("update", source, hunks=tuple(map(_read_hunk, file)))
+        if hunks:
+            yield Operation("update", source, hunks=hunks)
         if source != target:
+            _require_rename(file, source, target)
             yield Operation("move", source, to=target)
+
+
+def _read_names(file: "PatchedFile") -> tuple[str | None, str | None]:
+    """Give old and new path; what stands before them is taken off only where git has put it before both."""
+    source, target = _unquote_name(file.source_file), _unquote_name(file.target_file)
+    heads = (source[:2], target[:2]) if source and target else _read_heads(file, source, target)
+    if heads not in _PREFIXES:
+        return source, target
+    return source and source[2:], target and target[2:]
+
+
+def _read_heads(file: "PatchedFile", source: str | None, target: str | None) -> tuple[str, str]:
+    """Give what stands before the two names where one is /dev/null: git's first line has both, of one length."""
+    header = re.search(r"^diff --git (.*)$", "".join(file.patch_info or ()), re.MULTILINE)
+    if header is None:
+        return source[:2] if source else "a/", target[:2] if target else "b/"
+    half = len(header[1]) // 2
+    return header[1][:half].lstrip('"')[:2], header[1][half + 1 :].lstrip('"')[:2]
+
+
+def _require_rename(file: "PatchedFile", source: str, target: str) -> None:
+    if not re.search(r"^rename from ", "".join(file.patch_info or ()), re.MULTILINE):
+        raise _invalid(f"{source} and {target}: two names, and no line says that the file is renamed")
 
 
 def _refuse_what_operations_cannot_say(file: "PatchedFile", path: str) -> None:
     info = "".join(file.patch_info or ())
     if file.is_binary_file or "GIT binary patch" in info:
         raise InvalidArguments(f"patch: {path} is binary", reason="unsupported_patch")
+    if re.search(r"^copy from ", info, re.MULTILINE):
+        raise InvalidArguments(
+            f"patch: {path} would be a copy", reason="unsupported_patch", hint="git diff --no-renames says it in full"
+        )
     if re.search(r"^(old|new) mode |^new file mode (?!100644)", info, re.MULTILINE):
         raise InvalidArguments(
             f"patch: {path}: its mode would change", reason="unsupported_patch", hint="change modes with a command"
         )
 
 
-def _name(raw: str, prefix: str) -> str | None:
+def _unquote_name(raw: str) -> str | None:
     """Give the path out of a header; None for /dev/null."""
     name = raw.strip()
     if name.startswith('"'):
         name = _unquote(name.strip('"'))
-    if name == "/dev/null":
-        return None
-    return name.removeprefix(prefix)
+    return None if name == "/dev/null" else name
 
 
 def _unquote(text: str) -> str:

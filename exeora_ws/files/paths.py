@@ -48,7 +48,7 @@ def parse_path(text: str) -> RelativePath:
     parts = tuple(part for part in text.split("/") if part not in ("", "."))
     _check_bytes(text, parts)
     _check_depth(parts)
-    return RelativePath(parts, names_folder=text.endswith("/"))
+    return RelativePath(parts, names_folder=text.endswith(("/", "/.")))
 
 
 def _check_bytes(text: str, parts: tuple[str, ...]) -> None:

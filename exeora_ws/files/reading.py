@@ -35,6 +35,8 @@ class TextRange:
     """The column in `next_line` to go on from, when a line longer than the limit was cut."""
     replaced: int
     """How many U+FFFD in `content` stand for bytes that are not UTF-8."""
+    raw: bytes
+    """The bytes behind `content`, with the byte order mark when it begins at the file's beginning."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +131,7 @@ def _read(  # noqa: PLR0917 - the arguments of `read_text`, checked
         next_line=next_line if truncated else None,
         next_column=column + len(part) if cut_inside else None,
         replaced=replaced,
+        raw=head[:base] + part if start == base else part,
     )
 
 

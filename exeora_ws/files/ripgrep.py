@@ -1,12 +1,13 @@
 """ripgrep as a child: which binary, how it is confined and silenced, and how its output is read with patience."""
 
 import os
+import re
 import select
 import shutil
 import sysconfig
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Protocol, Self
 
@@ -21,7 +22,8 @@ _TICK_SECONDS = 1.0
 _END_SECONDS = 5.0
 _PASSED_ON = ("PATH", "TMPDIR")
 _GOOD_CODES = (0, 1)  # found something, found nothing
-_REFUSALS = (b"regex parse error", b"is not allowed in a regex", b"exceeds size limit", b"error parsing")
+_REFUSALS = (b"regex parse error", b"is not allowed in a regex", b"exceeds size limit", b"impossible to match")
+_ADVICE = "\n\nConsider"  # other options of the program, which a caller does not have
 # Of the ignore rules it is left only the .gitignore files in the folder it walks: see ignores.py.
 _ALWAYS = (
     "--no-config",
@@ -63,8 +65,8 @@ class PipedChild(Protocol):
         """Give the last of what it wrote to stderr."""
         ...
 
-    def count_stderr_lines(self) -> int:
-        """Count all the lines it wrote to stderr."""
+    def count_system_errors(self) -> int:
+        """Count its complaints about errors of the system."""
         ...
 
     def poll(self) -> int | None:
@@ -110,6 +112,10 @@ class Patience:
     progress: Progress = no_progress
     seconds: float = SEARCH_SECONDS
     started: float = field(default_factory=time.monotonic)
+
+    def take(self, share: float) -> "Patience":
+        """Give a part of it: the same caller, the same beginning, less time."""
+        return replace(self, seconds=self.seconds * share)
 
     def check(self) -> None:
         """Stop here when the caller has gone or the time is up.
@@ -239,13 +245,29 @@ def finish(child: PipedChild) -> int:
     complaints = child.stderr_tail()
     if code in _GOOD_CODES:
         return 0
-    if code > 0 and b"(os error " in complaints:
-        return child.count_stderr_lines()
-    text = complaints.decode("utf-8", "replace").strip().removeprefix("rg: ")
     if any(mark in complaints for mark in _REFUSALS):
+        text = complaints.decode("utf-8", "replace").strip().removeprefix("rg: ")
         raise InvalidArguments(
-            f"pattern: {text}",
+            f"pattern: {text.partition(_ADVICE)[0]}",
             reason="invalid_pattern",
             hint="patterns are Rust regular expressions: no look-around, no back-references",
         )
-    raise ToolFailed("ripgrep could not search", reason="search_failed", data={"stderr": text[:500], "exitCode": code})
+    unreadable = child.count_system_errors()
+    if code > 0 and (unreadable or _only_about_rules(complaints)):
+        return unreadable
+    raise ToolFailed(
+        "ripgrep came to no good end, so what it found may not be all",
+        reason="search_failed",
+        data={"exitCode": code, "stderr": _without_paths(complaints)},
+    )
+
+
+def _only_about_rules(complaints: bytes) -> bool:
+    """Whether it only minds rules of a `.gitignore` that mean nothing, which Git passes over, too."""
+    lines = complaints.splitlines()
+    return bool(lines) and all(b"error parsing glob" in line for line in lines)
+
+
+def _without_paths(complaints: bytes) -> str:
+    text = complaints.decode("utf-8", "replace").strip()
+    return re.sub(r"(?<![\w.])/[^\s:]*", "…", text)[-500:]

@@ -142,7 +142,7 @@ class Root(Held):
                 found = _lstat(name, trail.here)
                 if found is None or not (follow_last and modes.S_ISLNK(found.st_mode)):
                     return self._arrive(trail, name, found, shown, from_link=from_link)
-                target = os.readlink(name, dir_fd=trail.here)
+                target = _read_link(name, trail.here)
             if target is not None:
                 links += 1
                 if links > _MAX_LINKS:
@@ -191,6 +191,15 @@ def _lstat(name: str, folder: int) -> os.stat_result | None:
         return os.stat(name, dir_fd=folder, follow_symlinks=False)
     except FileNotFoundError:
         return None
+
+
+def _read_link(name: str, folder: int) -> str:
+    try:
+        return os.readlink(name, dir_fd=folder)
+    except OSError as error:
+        if error.errno == errno.EINVAL:  # it was a link an instant ago
+            error.errno = errno.ELOOP
+        raise
 
 
 def _escapes(shown: str) -> PathEscape:

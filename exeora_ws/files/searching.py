@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from exeora_ws.errors import ExeoraError, InvalidArguments
+from exeora_ws.errors import ExeoraError, InvalidArguments, ToolTimeout
 from exeora_ws.files.excerpts import Excerpt, LineReader
 from exeora_ws.files.globs import Glob
 from exeora_ws.files.paths import join_shown, split_path
@@ -20,8 +20,9 @@ from exeora_ws.files.tree import Tree, sort_key
 from exeora_ws.limits import GREP_MATCHES
 
 _PATTERN_BYTES = 20_000
+_BINARY = rb"(?:binary file matches|WARNING: stopped searching binary file after match)"
 _ROW = re.compile(
-    rb"([^\0]*?): binary file matches \(found \"\\0\" byte around offset \d+\)\r?\n"
+    rb"([^\0]*?): " + _BINARY + rb" \(found \"\\0\" byte around offset \d+\)\r?\n"
     rb"|([^\0]*)\0(\d+):(\d+):(\d+):[^\n]*\n"
 )
 # Lines longer than one byte are only announced: output is a few bytes a match, however long the lines are.
@@ -33,9 +34,11 @@ _OUTPUT = (
     "--column",
     "--byte-offset",
     "--max-columns=1",
-    "--binary",
-    "--crlf",
 )
+_WHOLE_BINARIES = ("--binary",)  # look through them to the end, so that those that match can be counted
+_BINARIES_SHARE = 1 / 3
+"""How much of the time may go by before binary files are passed over at their first NUL instead."""
+_CARRIAGE_RETURN = re.compile(r"\r|(?<!\\)(?:\\\\)*\\(?:r|x0[dD]|x\{0*[dD]\})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +122,8 @@ def _read_query(query: Query) -> list[str]:
     if b"\0" in raw or len(raw) > _PATTERN_BYTES:
         raise _refuse(f"holds a NUL, or more than {_PATTERN_BYTES} bytes")
     options = ["--fixed-strings"] if query.fixed else []
+    if not _CARRIAGE_RETURN.search(query.pattern):
+        options.append("--crlf")  # `$` stands before `\r\n` as well, unless the pattern speaks of `\r` itself
     options += ["--ignore-case" if query.ignore_case else "--case-sensitive"]
     return [*options, f"--regexp={query.pattern}"]
 
@@ -134,6 +139,7 @@ class _Search:
         self._patience = patience
         self._limit = limit
         self._so_far = 0
+        self._latest = _Hits()
 
     def search_tree(self, query: Sequence[str], glob: Glob | None) -> Found:
         tree = Tree(self._spot, self._ripgrep, self._patience, glob)
@@ -146,7 +152,14 @@ class _Search:
     def search_file(self, query: Sequence[str]) -> Found:
         descriptor = self._spot.open_file()
         try:
-            arguments = [*_OUTPUT, *query, f"--max-count={self._limit + 1}", "--", f"/dev/fd/{descriptor}"]
+            arguments = [
+                *_OUTPUT,
+                *_WHOLE_BINARIES,
+                *query,
+                f"--max-count={self._limit + 1}",
+                "--",
+                f"/dev/fd/{descriptor}",
+            ]
             with self._ripgrep.start(self._spot.root, arguments, file=descriptor) as child:
                 hits = self._collect(child, None)
             return self._show(hits, lambda _path: os.dup(descriptor), self._spot.shown)
@@ -154,6 +167,20 @@ class _Search:
             os.close(descriptor)
 
     def _find(self, query: Sequence[str], tree: Tree) -> _Hits:
+        """Search, binary files too as long as that does not take too long: a disk image would hold up everything."""
+        whole = self._patience
+        self._patience = whole.take(_BINARIES_SHARE)
+        try:
+            return self._find_in_order([*_WHOLE_BINARIES, *query], tree)
+        except ToolTimeout:
+            self._patience, counted = whole, self._latest.binary
+            hits = self._find_in_order(query, tree)
+            hits.binary = max(hits.binary, counted)
+            return hits
+        finally:
+            self._patience = whole
+
+    def _find_in_order(self, query: Sequence[str], tree: Tree) -> _Hits:
         """Search in any order; only when there is too much, again in order and only as far as needed."""
         hits = self._run(query, tree, ())
         return self._run(query, tree, ("--sort=path",)) if hits.more else hits
@@ -163,7 +190,7 @@ class _Search:
             return self._collect(child, tree)
 
     def _collect(self, child: PipedChild, tree: Tree | None) -> _Hits:
-        hits = _Hits()
+        hits = self._latest = _Hits()
         latest: str | None = None
         for path, place in _parse_rows(read_chunks(child, self._patience, self._tell)):
             name = tree.name(path) if tree else ""

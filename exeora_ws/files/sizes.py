@@ -28,6 +28,20 @@ def take_what_fits(items: Iterable[T], texts_of: Callable[[T], Iterable[str]]) -
     return tuple(taken), False
 
 
+def keep_newest(one: str, other: str, room: int) -> tuple[str, str, bool]:
+    """Cut two texts at their beginnings until both fit; gives them, and whether anything was cut."""
+    sizes = count_json_bytes(one), count_json_bytes(other)
+    if sum(sizes) <= room:
+        return one, other, False
+    return _keep_end(one, room * sizes[0] // sum(sizes)), _keep_end(other, room * sizes[1] // sum(sizes)), True
+
+
+def _keep_end(text: str, room: int) -> str:
+    while (size := count_json_bytes(text)) > room:
+        text = text[len(text) - len(text) * room // size :]
+    return text
+
+
 def count_diff_bytes(text: str) -> int:
     """Count the bytes of a diff: those of the file, or what JSON makes of them where that is out of proportion."""
     return max(len(text.encode("utf-8", "surrogatepass")), count_json_bytes(text) // 4)

@@ -271,9 +271,10 @@ class Engine(ABC):
 
     def hold_objects(self, label: str, commits: Sequence[str], staged: Sequence[str]) -> None:
         """Keep commits and staged contents from garbage collection until released."""
+        ref = _require_holder(label)
         known = [commit for commit in dict.fromkeys(commits) if self.find_commit(commit) is not None]
         if known:
-            self.write_holder(_require_holder(label), known, staged)
+            self.write_holder(ref, known, staged)
 
     def release_objects(self, label: str) -> None:
         """Let go of what was kept under this label."""

@@ -17,6 +17,7 @@ from exeora_ws.git.executable import ExecutableRepository
 from exeora_ws.git.libgit2_checkout import load_status, populate
 from exeora_ws.git.messages import tidy
 from exeora_ws.git.port import Addition, Checkout, Status
+from exeora_ws.names import is_text
 
 _LOCAL_LEVEL = ConfigLevel.LOCAL
 
@@ -51,7 +52,8 @@ class Libgit2Repository(Engine):
 
     Args:
         checkout: where it is opened.
-        git: populates, tells the status and changes references; None where there is no git executable.
+        git: populates, tells the status and changes references, and takes names that are not UTF-8, which pygit2 does
+            not; None where there is no git executable.
     """
 
     def __init__(self, checkout: Checkout, git: ExecutableRepository | None) -> None:
@@ -97,6 +99,8 @@ class Libgit2Repository(Engine):
         """Parse the commit-ish."""
         if not spec or spec.startswith(("-", "^")) or "\0" in spec:
             return None
+        if self._git is not None and not is_text(spec):
+            return self._git.find_commit(spec)
         with translated():
             try:
                 return str(self.raw.revparse_single(spec).peel(pygit2.Commit).id)
@@ -113,6 +117,8 @@ class Libgit2Repository(Engine):
         """Look the upstream up in the configuration."""
         if not refnames.is_branch_name(branch):
             return None
+        if self._git is not None and not is_text(branch):
+            return self._git.find_upstream(branch)
         with translated():
             try:
                 found = self.raw.lookup_branch(branch)
@@ -166,6 +172,8 @@ class Libgit2Repository(Engine):
 
     def write_branch(self, name: str, commit: str) -> bool:
         """Make the reference, only where there is none."""
+        if self._git is not None and not is_text(name):
+            return self._git.write_branch(name, commit)
         with translated():
             self._require_commits(commit)
             try:

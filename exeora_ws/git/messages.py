@@ -16,6 +16,7 @@ _REASONS = (
     (re.compile(r"dubious ownership"), "dubious_ownership"),
     (re.compile(r"No space left on device|Disk quota exceeded"), "disk_full"),
     (re.compile(r"not a git repository"), "not_a_repository"),
+    (re.compile(r"File name too long"), "name_too_long"),
     (re.compile(r"is already (checked out|used by worktree)"), "branch_checked_out"),
     (re.compile(r"'refs/heads/.*' exists; cannot create"), "branch_conflict"),
     (re.compile(r"smudge filter .* failed|external filter .* failed"), "filter_failed"),
@@ -23,6 +24,7 @@ _REASONS = (
     (re.compile(r"Could not read from remote|unable to access|could not fetch|promisor"), "remote_unreachable"),
 )
 _HINTS = {
+    "name_too_long": "choose a shorter name",
     "dubious_ownership": "git config --global --add safe.directory PATH, if you trust its owner",
     "busy": "another git is at work in this repository, or one died and left its .lock file",
 }

@@ -125,7 +125,10 @@ class Addition:
 
 @dataclass(frozen=True, slots=True)
 class BranchDeletion:
-    """What became of a branch: deleted, or kept for a `reason` (`unmerged`, `checked_out`, `moved`, `missing`)."""
+    """What became of a branch: deleted, or kept for a `reason`.
+
+    Reasons: `unmerged`, `checked_out`, `moved`, `missing`, `stale`.
+    """
 
     deleted: bool
     reason: str | None = None

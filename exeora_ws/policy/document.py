@@ -80,7 +80,8 @@ def compose_document(existing: str | None, draft: PolicyDraft, *, force: bool = 
 
 
 def _compose_new(draft: PolicyDraft) -> str:
-    values: Mapping[str, Any] = {"mode": str(Mode.ALLOW_ALL)} | draft.values()
+    mode = Mode.ALLOW_ALL if draft.allow is None else Mode.ALLOW_LIST  # a list in `allow_all` would not be in force
+    values: Mapping[str, Any] = {"mode": str(mode)} | draft.values()
     lines = [f"# {_MEANINGS[key]}\n{key} = {tomlkit.item(values[key]).as_string()}\n" for key in KEYS if key in values]
     return _HEAD + "\n".join(lines)
 

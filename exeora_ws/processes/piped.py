@@ -13,6 +13,8 @@ from exeora_ws.processes.ending import end_tree
 from exeora_ws.processes.spawn import DEVNULL, PIPE, Child, may_have_left, spawn
 
 STDERR_TAIL_BYTES = 16_384
+_SYSTEM_ERROR = b"(os error "
+"""How programs in Rust, ripgrep among them, end a complaint of the system's."""
 _BLOCK_BYTES = 65_536
 _POLL_SECONDS = 0.01
 
@@ -23,7 +25,7 @@ class PipedChild:
     def __init__(self, child: Child) -> None:
         self._child = child
         self._tail = b""
-        self._stderr_lines = 0
+        self._system_errors = 0
         self._exit = child.open_exit_descriptor()
         self._reader = threading.Thread(target=self._keep_stderr, name="stderr", daemon=True)
         self._reader.start()
@@ -53,9 +55,9 @@ class PipedChild:
             self._reader.join(timeout=0.1)
         return self._tail
 
-    def count_stderr_lines(self) -> int:
-        """Count the lines of its error output so far, those that are no longer in the tail too."""
-        return self._stderr_lines
+    def count_system_errors(self) -> int:
+        """Count what it has said so far about errors of the system, also what is no longer in the tail."""
+        return self._system_errors
 
     def poll(self) -> int | None:
         """Give the exit code, -N after signal N, None while it runs."""
@@ -104,7 +106,7 @@ class PipedChild:
     def _keep_stderr(self) -> None:
         stream = self._child.stderr
         while stream is not None and (block := _read_some(stream)):
-            self._stderr_lines += block.count(b"\n")
+            self._system_errors += (self._tail[1 - len(_SYSTEM_ERROR) :] + block).count(_SYSTEM_ERROR)
             self._tail = (self._tail + block)[-STDERR_TAIL_BYTES:]
 
 

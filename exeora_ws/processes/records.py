@@ -81,7 +81,9 @@ class Records:
             ToolFailed: the database cannot be written.
         """
         row = (process_id, get_server_tag(), kind, tree.root.pid, tree.root.started, tree.tag, tree.leads_session)
-        about = (owner.project, owner.workspace, line[:COMMAND_CHARACTERS], time.time())
+        # The words of a shell may be bytes that are no text; SQLite takes none of them.
+        shown = line[:COMMAND_CHARACTERS].encode("utf-8", "replace").decode()
+        about = (owner.project, owner.workspace, shown, time.time())
         with self._database.write() as connection:
             self._insert_server(connection)
             connection.execute("INSERT INTO live_processes VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row + about)

@@ -5,12 +5,14 @@ Ctrl-C and Ctrl-Z work by themselves. What is sent to us alone (`kill`, a closin
 nothing that it started is left.
 """
 
+import math
 import os
 import select
 import signal
 import sys
 import termios
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -39,10 +41,20 @@ class Ended:
     """Its exit code, or 128 and the number of the signal that ended it: what a shell shows."""
     leftovers: tuple[Leftover, ...]
     """What it left running; it has been ended."""
+    timed_out: bool = False
+    """Whether it was ended because its time was over."""
 
 
-def run_at_terminal(command: Command, owner: Owner, records: Records | None = None) -> Ended:
+def run_at_terminal(
+    command: Command, owner: Owner, records: Records | None = None, *, timeout: float | None = None
+) -> Ended:
     """Run a command on our own input and outputs; from the main thread only.
+
+    Args:
+        command: what to run.
+        owner: for whom.
+        records: where it is written down while it runs.
+        timeout: seconds, after which the whole tree is ended; None for no limit.
 
     Raises:
         ExeoraError: as `spawn`.
@@ -67,13 +79,13 @@ def run_at_terminal(command: Command, owner: Owner, records: Records | None = No
         try:
             if records is not None:
                 records.add(process_id, "run", owner, command.line, child.tree)
-            code = _wait(child, inbox)
+            code, timed_out = _wait(child, inbox, timeout)
         finally:
             leftovers = _end_rest(child)
             _close_record(records, process_id)
         if code < 0:
             restore()
-    return Ended(code if code >= 0 else _SIGNAL_BASE - code, leftovers)
+    return Ended(code if code >= 0 else _SIGNAL_BASE - code, leftovers, timed_out)
 
 
 def _close_record(records: Records | None, process_id: str) -> None:
@@ -112,8 +124,11 @@ class _Inbox:
         self.put(number)
 
 
-def _wait(child: Child, inbox: _Inbox) -> int:
-    """Wait for the child and pass signals on; one that was told to end gets two seconds for it."""
+def _wait(child: Child, inbox: _Inbox, timeout: float | None) -> tuple[int, bool]:
+    """Wait for the child and pass signals on; one that was told to end gets two seconds for it.
+
+    Gives its code, -N after signal N, and whether its time was over.
+    """
     poller = select.poll()
     poller.register(inbox.descriptor, select.POLLIN)
     exit_descriptor = child.open_exit_descriptor()
@@ -121,18 +136,22 @@ def _wait(child: Child, inbox: _Inbox) -> int:
         poller.register(exit_descriptor, select.POLLIN)
     else:
         threading.Thread(target=_wait_in_thread, args=(child, inbox), daemon=True).start()
-    patience: float | None = None
+    now = time.monotonic
+    give_up_at = math.inf if timeout is None else now() + timeout
+    told = timed_out = False
     try:
         while (code := child.poll()) is None:
-            ready = {descriptor for descriptor, _ in poller.poll(patience)}
-            if not ready:
-                end_tree(child.tree, grace=0)
-            elif inbox.descriptor in ready and _pass_on(child, os.read(inbox.descriptor, 1)[0]):
-                patience = GRACE_SECONDS * 1000
+            left = give_up_at - now()
+            ready = {descriptor for descriptor, _ in poller.poll(None if left == math.inf else max(0.0, left) * 1000)}
+            if inbox.descriptor in ready and _pass_on(child, os.read(inbox.descriptor, 1)[0]):
+                told, give_up_at = True, min(give_up_at, now() + GRACE_SECONDS)
+            elif now() >= give_up_at and child.poll() is None:
+                timed_out = not told
+                end_tree(child.tree, grace=0 if told else GRACE_SECONDS)
     finally:
         if exit_descriptor is not None:
             os.close(exit_descriptor)
-    return code
+    return code, timed_out
 
 
 def _wait_in_thread(child: Child, inbox: _Inbox) -> None:

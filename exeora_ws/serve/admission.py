@@ -29,7 +29,9 @@ class Admitted:
     token: Token
     scope: Scope
     endpoint: str
-    """`account`, or the id of the project whose endpoint it is: a session belongs to one."""
+    """`account`, or the id of the project whose endpoint it is, and its toolset: a session belongs to one."""
+    toolset: str | None = None
+    """The toolset that the path names, if it names one."""
 
 
 class Refused(Exception):
@@ -67,13 +69,23 @@ class Door:
         services: for the inventory of projects.
         hosts: the names we are reached by.
         behind_proxy: whether a proxy tells who the peer is.
+        toolsets: those that have endpoints of their own.
     """
 
-    def __init__(self, book: TokenBook, services: Services, hosts: Collection[str], *, behind_proxy: bool) -> None:
+    def __init__(
+        self,
+        book: TokenBook,
+        services: Services,
+        hosts: Collection[str],
+        *,
+        behind_proxy: bool,
+        toolsets: Collection[str] = (),
+    ) -> None:
         self._book = book
         self._inventory = services.inventory
         self._hosts = hosts
         self._behind_proxy = behind_proxy
+        self._toolsets = toolsets
         self._failures = FailureLimit()
 
     async def admit(self, asgi: MutableMapping[str, Any]) -> Admitted:
@@ -87,13 +99,13 @@ class Door:
             raise Refused(421, None, "this server does not answer to that Host")
         if not is_origin_allowed(headers.get("origin"), self._hosts):
             raise Refused(403, None, "this server takes nothing from that Origin")
-        slug = _slug_of(asgi["path"])
+        slug, toolset = self._read_path(asgi["path"])
         token = await to_thread.run_sync(self._find_token, headers)
         if token is None:
             raise self._refuse_stranger(self._peer(asgi, headers))
         if slug is None:
             return _admit_to_account(token)
-        return await to_thread.run_sync(self._admit_to_project, token, slug)
+        return await to_thread.run_sync(self._admit_to_project, token, slug, toolset)
 
     def _find_token(self, headers: Headers) -> Token | None:
         authorization = headers.get("authorization", "")
@@ -118,7 +130,23 @@ class Door:
         client = asgi.get("client")
         return forwarded if self._behind_proxy and forwarded else str(client[0] if client else "")
 
-    def _admit_to_project(self, token: Token, slug: str) -> Admitted:
+    def _read_path(self, path: str) -> tuple[str | None, str | None]:
+        """Give project (None at the account's endpoint) and toolset (None unless one is named).
+
+        Raises:
+            Refused: no endpoint is there.
+        """
+        match path.rstrip("/").split("/"):
+            case ["", "mcp"]:
+                return None, None
+            case ["", "p", slug, "mcp"] if slug:
+                return slug, None
+            case ["", "p", slug, toolset, "mcp"] if slug and toolset in self._toolsets:
+                return slug, toolset
+        more = " and /p/PROJECT/TOOLSET/mcp" if self._toolsets else ""
+        raise Refused(404, None, f"there is nothing here: the endpoints are /mcp, /p/PROJECT/mcp{more}")
+
+    def _admit_to_project(self, token: Token, slug: str, toolset: str | None) -> Admitted:
         """A project that is not there and one that was not granted are told apart to nobody."""
         try:
             project = self._inventory.require_project(slug)
@@ -126,25 +154,11 @@ class Door:
             project = None
         if project is None or not token.reaches(project.id):
             raise Refused(404, "UNKNOWN_PROJECT", "there is no such project here")
-        return Admitted(token, token.project_scope(project.id), project.id)
+        endpoint = project.id if toolset is None else f"{project.id}/{toolset}"
+        return Admitted(token, token.project_scope(project.id), endpoint, toolset)
 
 
 def _admit_to_account(token: Token) -> Admitted:
     if not token.account:
         raise Refused(403, "FORBIDDEN", "this token opens its projects' own endpoints, not the account's")
     return Admitted(token, token.account_scope(), ACCOUNT)
-
-
-def _slug_of(path: str) -> str | None:
-    """Give the slug in a project endpoint's path, None for the account's.
-
-    Raises:
-        Refused: no endpoint is there.
-    """
-    match path.rstrip("/").split("/"):
-        case ["", "mcp"]:
-            return None
-        case ["", "p", slug, "mcp"] if slug:
-            return slug
-        case _:
-            raise Refused(404, None, "there is nothing here: the endpoints are /mcp and /p/PROJECT/mcp")

@@ -186,6 +186,8 @@ class Conversation:
             if visitor.gone is not None:
                 beside.start_soon(_cancel_when_gone, visitor.gone, caller.cancellation)
             outcome = await self._workers.run(raw, caller)
+            if line:
+                await line.flush()
             beside.cancel_scope.cancel()
         if outcome.question is not None:
             return show_question(outcome.question)
@@ -283,8 +285,8 @@ def _wants_progress(ctx: Context) -> bool:
     return isinstance(meta, Mapping) and meta.get("progressToken") is not None
 
 
-async def _report(ctx: Context, number: float, line: str) -> None:
-    await ctx.session.report_progress(number, None, line)
+async def _report(ctx: Context, number: float, total: float | None, line: str | None) -> None:
+    await ctx.session.report_progress(number, total, line)
 
 
 async def _cancel_when_gone(gone: anyio.Event, cancellation: Cancellation) -> None:

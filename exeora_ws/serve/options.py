@@ -14,8 +14,9 @@ DEFAULT_PORT = 7373
 class HttpEvent:
     """Something to tell whoever started the server.
 
-    `ready` has url, account and projects (slug and url each); `refused` a status; `session_opened` and
-    `session_closed` a session, and the former the token's name and client; `stopping` and `stopped` nothing.
+    `ready` has url, account, projects (slug and url each) and toolsets (slug, toolset and url each); `refused` a
+    status; `session_opened` and `session_closed` a session, and the former the token's name and client; `stopping` and
+    `stopped` nothing.
     """
 
     kind: str
@@ -36,6 +37,7 @@ class HttpOptions:
         allowed_hosts: the names that the proxy is reached by.
         on_event: told what happens, on the event loop: it must be quick.
         calls: the way of a call with the toolset to offer; the app's own when None.
+        toolsets: further ways, by toolset, each at endpoints of its own: `/p/PROJECT/TOOLSET/mcp`.
         manual: instructions and prompts.
     """
 
@@ -45,4 +47,5 @@ class HttpOptions:
     allowed_hosts: tuple[str, ...] = ()
     on_event: Callable[[HttpEvent], None] = _ignore
     calls: Calls | None = None
+    toolsets: Mapping[str, Calls] = field(default_factory=dict)
     manual: Manual = HOUSE_MANUAL

@@ -8,13 +8,14 @@ import warnings
 
 import anyio
 import mcp_types as mcp
+from anyio import to_thread
 from mcp.shared.exceptions import MCPDeprecationWarning
 from mcp.shared.message import SessionMessage
 from pydantic import ValidationError
 
 from exeora_ws.app import App
 from exeora_ws.serve.conversation import Conversation, Visitor
-from exeora_ws.serve.lifetime import Signals, end_before_leaving, prepare_for_long
+from exeora_ws.serve.lifetime import Signals, end_before_leaving, end_upstreams, prepare_for_long
 from exeora_ws.serve.log import keep_log
 from exeora_ws.serve.manual import HOUSE_MANUAL, Manual
 from exeora_ws.serve.pipes import LineReader, LineWriter, TooLong, divert_standard_streams
@@ -47,7 +48,8 @@ def serve_stdio(app: App, scope: Scope, *, calls: Calls | None = None, manual: M
     conversation = Conversation(calls or app.calls, lambda _ctx: Visitor(Face.STDIO, scope, session), manual=manual)
     forget = app.news.subscribe(conversation.notify_tools_changed)
     with announce_server(app.places, face="stdio"), divert_standard_streams() as (wire_in, wire_out):
-        anyio.run(end_before_leaving, _Wire(app, conversation, wire_in, wire_out).serve, app, session)
+        wire = _Wire(app, session, conversation, (wire_in, wire_out))
+        anyio.run(end_before_leaving, wire.serve, app, wire.end_session)
     forget()
     if not conversation.all_ended:
         # A call does not end although it was told to: its thread would keep the process.
@@ -58,10 +60,11 @@ def serve_stdio(app: App, scope: Scope, *, calls: Calls | None = None, manual: M
 class _Wire:
     """One conversation on a pair of descriptors. Made before the event loop runs."""
 
-    def __init__(self, app: App, conversation: Conversation, wire_in: int, wire_out: int) -> None:
+    def __init__(self, app: App, session: str, conversation: Conversation, descriptors: tuple[int, int]) -> None:
         self._app = app
+        self._session: str | None = session
         self._conversation = conversation
-        self._descriptors = wire_in, wire_out
+        self._descriptors = descriptors
         self._unanswered: set[str | int] = set()
         self._answered = anyio.Event()
         self._incoming, self._to_read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
@@ -82,6 +85,12 @@ class _Wire:
                 await server.run(self._to_read, self._to_write, server.create_initialization_options())
                 writing.cancel_scope.deadline = anyio.current_time() + _FLUSH_SECONDS
             everything.cancel_scope.cancel()
+
+    def end_session(self) -> None:
+        """End what the session has started; a second time does nothing."""
+        session, self._session = self._session, None
+        if session is not None:
+            self._app.close_session(session)
 
     async def _receive(self, reader: LineReader) -> None:
         """Hand in each message; answer what is none. The end of the input is the end of the session."""
@@ -132,7 +141,10 @@ class _Wire:
     async def _stop_on_signal(self, signals: Signals) -> None:
         """Have calls in flight answered as cancelled, then end the session."""
         async for _ in signals:
-            await self._conversation.stop()
+            async with anyio.create_task_group() as all_at_once:
+                all_at_once.start_soon(self._conversation.stop)
+                all_at_once.start_soon(to_thread.run_sync, self.end_session)
+                all_at_once.start_soon(end_upstreams, self._app)
             await self._settle()
             await self._incoming.aclose()
 

@@ -4,6 +4,7 @@ import asyncio
 import logging
 import threading
 from contextlib import suppress
+from functools import partial
 
 import anyio
 from anyio import to_thread
@@ -54,9 +55,10 @@ class Workers:
     async def stop(self) -> None:
         """Take every call back, the running and those to come; each is still answered (`CANCELLED`)."""
         self._stopping = True
-        for cancellation in list(self._live):
-            await to_thread.run_sync(cancellation.cancel)
         with anyio.move_on_after(END_SECONDS):
+            async with anyio.create_task_group() as all_at_once:
+                for cancellation in list(self._live):
+                    all_at_once.start_soon(partial(to_thread.run_sync, cancellation.cancel, abandon_on_cancel=True))
             while self._live:  # noqa: ASYNC110 - once, at the end; an event would be kept up to date always
                 await anyio.sleep(0.01)
 

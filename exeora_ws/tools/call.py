@@ -49,7 +49,7 @@ log = logging.getLogger("exeora")
 PROXIED_PREFIX = "mcp__"
 """How the names of upstream tools begin, and no others."""
 FIRST_ANSWER_SECONDS = 30.0
-_LOOK_SECONDS = 0.05
+_LOOK_SECONDS = 0.1
 
 N = TypeVar("N", ProxiedTool, AccountTool)
 
@@ -96,13 +96,17 @@ class Calls:
         if isinstance(approved, InputRequired):
             return Outcome(raw.tool, question=approved)
         with self.gate.recording(parsed, caller):
-            result = self._run(approved, caller)
+            result = self.run(approved, caller)
         render = parsed.tool.render
         return Outcome(raw.tool, result=result, text=None if render is None else render(result))
 
     def _word(self, name: str, error: ExeoraError) -> str | None:
         tool = self.catalog.get(name)
         return None if tool is None or tool.render_error is None else tool.render_error(error)
+
+    def having(self, tool: AnyTool) -> "Calls":
+        """Give the same way with one tool more, or with another way of doing one that has the same name."""
+        return Calls({**self.catalog, tool.name: tool}, self.services, self.gate)
 
     def offered(self, scope: Scope) -> list[AnyTool]:
         """List the tools that a caller is offered: those of its face that a project in reach does not hide."""
@@ -113,7 +117,7 @@ class Calls:
         """Find the tool and take its routing fields off.
 
         Raises:
-            Cancelled: while an upstream server that may have the tool was starting.
+            Cancelled: while the server was awaited whose tool it may be.
             UnknownTool: not in this catalog, or only for accounts.
             InvalidArguments: a routing field that is no string, or a required one that is missing.
         """
@@ -131,7 +135,7 @@ class Calls:
             raise unknown
         proxies, arguments = self._proxies(), dict(raw.arguments)
         reachable = self._reachable(scope)
-        self._await_servers(proxies, reachable, raw.tool, cancellation)
+        _await_servers(proxies, reachable, raw.tool, cancellation)
         if scope.bound is not None:
             project, published = reachable[0], _named(proxies.tools(scope.bound), raw.tool)
         else:
@@ -149,21 +153,6 @@ class Calls:
         if selector is None and len(merged.by_project) == 1:
             return self.services.inventory.require_project(next(iter(merged.by_project)))
         return self._require_project(selector, scope)
-
-    def _await_servers(
-        self, proxies: Proxies, projects: Iterable[Project], name: str, cancellation: Cancellation
-    ) -> None:
-        """Give servers that have not answered yet their time: a tool may be called before it was ever listed.
-
-        No longer than until the tool is there: another server that never answers is not its business.
-        """
-        deadline = time.monotonic() + FIRST_ANSWER_SECONDS
-        for project in projects:
-            proxies.start(project)
-            while _named(proxies.tools(project.id), name) is None and time.monotonic() < deadline:
-                cancellation.raise_if_cancelled()
-                if proxies.wait_until_settled(project.id, _LOOK_SECONDS):
-                    break
 
     def place(self, routed: RoutedCall, scope: Scope) -> PlacedCall:
         """Resolve project and workspace; there is no way to a place but this.
@@ -191,7 +180,9 @@ class Calls:
         if selector is not None:
             project = inventory.require_project(selector)
             if scope.granted is not None and project.id not in scope.granted:
-                raise UnknownProject(f"there is no project {selector!r}", hint="list_projects names those there are")
+                raise UnknownProject(
+                    f"there is no project {selector[:100]!r}", hint="list_projects names those there are"
+                )
             return project
         return self._only_project(scope)
 
@@ -233,7 +224,8 @@ class Calls:
             return [inventory.require_project(scope.bound)]
         return [p for p in inventory.list_projects() if scope.granted is None or p.id in scope.granted]
 
-    def _run(self, approved: ApprovedCall, caller: Caller) -> Result:
+    def run(self, approved: ApprovedCall, caller: Caller) -> Result:
+        """Do what was approved."""
         caller.cancellation.raise_if_cancelled()
         parsed = approved.parsed
         call: Call[Any, Services] = Call(
@@ -277,6 +269,20 @@ def _take_workspace(arguments: dict[str, Any], tool: AnyTool) -> str | None:
     if workspace is None and tool.routing is Routing.REQUIRED:
         raise InvalidArguments("workspace: required: name the workspace to act on", reason="missing_field")
     return MAIN if workspace is None else workspace
+
+
+def _await_servers(proxies: Proxies, projects: Iterable[Project], name: str, cancellation: Cancellation) -> None:
+    """Give servers that have not answered yet their time: a tool may be called before it was ever listed.
+
+    Its own server need only have answered: one that hangs holds up no tool of another.
+    """
+    end = time.monotonic() + FIRST_ANSWER_SECONDS
+    for project in projects:
+        proxies.start(project)
+        while _named(proxies.tools(project.id), name) is None and (left := end - time.monotonic()) > 0:
+            cancellation.raise_if_cancelled()
+            if proxies.wait_until_settled(project.id, min(left, _LOOK_SECONDS)):
+                break
 
 
 def _named(tools: Iterable[N], name: str) -> N | None:

@@ -10,6 +10,9 @@ from exeora_ws.tools.services import Services
 from exeora_ws.tools.spec import Tool
 from exeora_ws.tools.workspaces import WORKSPACE_TOOLS
 
+DEFAULT = "exeora"
+"""What this toolset is called beside the others."""
+
 TOOLS: tuple[Tool[Any, Any, Services], ...] = (*FILE_TOOLS, *PROCESS_TOOLS, *WORKSPACE_TOOLS, *GUIDANCE_TOOLS)
 
 CATALOG: Mapping[str, Tool[Any, Any, Services]] = {tool.name: tool for tool in TOOLS}

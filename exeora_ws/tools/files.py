@@ -5,6 +5,7 @@ from typing import Any, Literal
 
 from msgspec import UNSET, UnsetType
 
+from exeora_ws.cancellation import Cancellation
 from exeora_ws.errors import InvalidArguments
 from exeora_ws.files.difference import Diff
 from exeora_ws.files.editing import Keeping, edit_file, write_file
@@ -12,12 +13,13 @@ from exeora_ws.files.globs import Glob, parse_glob
 from exeora_ws.files.hunks import Hunk
 from exeora_ws.files.listing import list_folder, list_tree
 from exeora_ws.files.overlay import Operation, OperationType
-from exeora_ws.files.patch import apply_patch
+from exeora_ws.files.patch import Patched, apply_patch
 from exeora_ws.files.reach import Reach
-from exeora_ws.files.reading import read_text
+from exeora_ws.files.reading import TextRange, read_text
 from exeora_ws.files.replacing import Replacement
 from exeora_ws.files.ripgrep import Patience, Ripgrep, find_ripgrep
 from exeora_ws.files.searching import Query, search
+from exeora_ws.files.spot import Spot
 from exeora_ws.git.excludes import find_excludes_file
 from exeora_ws.tools.file_reasons import EDITS, NOT_A_FILE, PATHS, SEARCHES, WRITES
 from exeora_ws.tools.file_shapes import (
@@ -50,8 +52,12 @@ def make_reach(call: Call[Any, Services]) -> Reach:
 
 def make_keeping(call: Call[Any, Services]) -> Keeping:
     """Give what a call's writes are kept safe with."""
-    services = call.services
-    return Keeping(services.places.locks, services.snapshots, call.session, call.cancellation)
+    return make_session_keeping(call.services, call.session, call.cancellation)
+
+
+def make_session_keeping(services: Services, session: str, cancellation: Cancellation) -> Keeping:
+    """Give what a conversation's writes are kept safe with."""
+    return Keeping(services.places.locks, services.snapshots, session, cancellation)
 
 
 def make_ripgrep(services: Services) -> Ripgrep:
@@ -60,24 +66,33 @@ def make_ripgrep(services: Services) -> Ripgrep:
 
 
 def _read_file(call: Call[ReadArguments, Services]) -> ReadText:
+    with make_reach(call).locate_for_reading(call.arguments.path) as spot:
+        return show_range(spot.shown, read_range(call, spot))
+
+
+def read_range(call: Call[ReadArguments, Services], spot: Spot) -> TextRange:
+    """Read what a call of read_file asks for."""
     asked = call.arguments
-    with make_reach(call).locate_for_reading(asked.path) as spot:
-        got = read_text(
-            spot,
-            offset=asked.offset,
-            limit=None if isinstance(asked.limit, UnsetType) else asked.limit,
-            column=asked.column,
-            cancellation=call.cancellation,
-        )
-        return ReadText(
-            path=spot.shown,
-            content=got.content,
-            truncated=got.truncated,
-            total_lines=got.total_lines,
-            next_offset=UNSET if got.next_line is None else got.next_line,
-            next_column=UNSET if got.next_column is None else got.next_column,
-            replaced=got.replaced or UNSET,
-        )
+    return read_text(
+        spot,
+        offset=asked.offset,
+        limit=None if isinstance(asked.limit, UnsetType) else asked.limit,
+        column=asked.column,
+        cancellation=call.cancellation,
+    )
+
+
+def show_range(path: str, got: TextRange) -> ReadText:
+    """Give what was read as results show it."""
+    return ReadText(
+        path=path,
+        content=got.content,
+        truncated=got.truncated,
+        total_lines=got.total_lines,
+        next_offset=UNSET if got.next_line is None else got.next_line,
+        next_column=UNSET if got.next_column is None else got.next_column,
+        replaced=got.replaced or UNSET,
+    )
 
 
 def _list_files(call: Call[ListArguments, Services]) -> ListedFiles:
@@ -132,7 +147,11 @@ def _write_file(call: Call[WriteArguments, Services]) -> WrittenFile:
 
 def _apply_patch(call: Call[PatchArguments, Services]) -> AppliedPatch:
     operations = [_read_operation(index, one) for index, one in enumerate(call.arguments.operations)]
-    done = apply_patch(make_reach(call), operations, make_keeping(call), call.services.places.patches)
+    return show_patched(apply_patch(make_reach(call), operations, make_keeping(call), call.services.places.patches))
+
+
+def show_patched(done: Patched) -> AppliedPatch:
+    """Give what a patch did as results show it."""
     return AppliedPatch(
         operations=[
             PatchedFile(type=one.type, path=one.path, to=UNSET if one.to is None else one.to) for one in done.operations

@@ -8,12 +8,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 
-from exeora_ws.errors import ExeoraError, Forbidden
+from exeora_ws.errors import Code, ExeoraError, Forbidden
 from exeora_ws.policy.audit import OK, Audit, CallFacts
 from exeora_ws.policy.gate import Gate, InputRequired
 from exeora_ws.policy.request import Request
 from exeora_ws.policy.rules import Mode, Policy
-from exeora_ws.policy.sources import PolicyBook
+from exeora_ws.policy.sources import LoadedPolicy, PolicyBook
 from exeora_ws.policy.verdict import MustAsk, Refused, judge, permitted_tools
 from exeora_ws.settings import Settings
 from exeora_ws.tools.services import Services
@@ -93,13 +93,17 @@ class CallGate:
             )
 
     def load_policy(self, project: Project, place: Place | None) -> Policy:
-        """Give what the user, the project and the workspace's own copy come to now.
+        """Give what the user, the project and the workspace's own copy come to now."""
+        return self.load_layers(project, place).policy
+
+    def load_layers(self, project: Project, place: Place | None) -> LoadedPolicy:
+        """Give the same, with what the authors of the layers should be told.
 
         A workspace whose folder is gone has no copy of its own: removing it is the project's business.
         """
         settings: Settings = self._services.settings()
         root = place.root if place is not None and place.root.is_dir() else project.root
-        return self._book.load_policy(project.root, root, settings.project_policy(project.slug)).policy
+        return self._book.load_policy(project.root, root, settings.project_policy(project.slug))
 
     def offered(self, tools: Iterable[AnyTool], projects: Iterable[Project], *, read_only: bool) -> list[AnyTool]:
         """Leave out what no project in reach offers, so that a hidden tool is not listed.
@@ -129,12 +133,16 @@ class CallGate:
         """
         started = time.monotonic()
         entry = self._audit.begin(_facts(call.tool.name, call.project, call.place, caller))
-        outcome = "INTERNAL_ERROR"
+        # What is no `Exception` ends this process: somebody wants it to end.
+        outcome = str(Code.CANCELLED)
         try:
             yield
             outcome = OK
         except ExeoraError as error:
             outcome = str(error.code)
+            raise
+        except Exception:
+            outcome = str(Code.INTERNAL_ERROR)
             raise
         finally:
             self._audit.finish(entry, outcome, int((time.monotonic() - started) * 1000))

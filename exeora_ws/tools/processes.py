@@ -11,7 +11,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from exeora_ws.cancellation import Progress, no_progress
 from exeora_ws.errors import InvalidArguments
-from exeora_ws.files.sizes import count_json_bytes
+from exeora_ws.files.sizes import count_json_bytes, keep_newest
 from exeora_ws.limits import (
     OUTPUT_WAIT_MAX_MS,
     RESULT_TEXT_BYTES,
@@ -166,15 +166,16 @@ def _run_command(call: Call[RunArguments, Services]) -> Ran:
 
 def show_run(line: str, finish: Finish, tail: Tail) -> Ran:
     """Give how a command ended as results show it; of output that JSON makes longer than an answer, the newest part."""
-    _fit(tail, RESULT_TEXT_BYTES - count_json_bytes(line))
     left = [BackgroundProcess(pid=each.pid, command=each.program) for each in finish.leftovers]
+    room = RESULT_TEXT_BYTES - count_json_bytes(line)
+    stdout, stderr, cut = keep_newest(tail.text(Stream.STDOUT), tail.text(Stream.STDERR), room)
     return Ran(
         command=line,
         exit_code=finish.code,
         signal=finish.signal if finish.signal is not None else UNSET,
-        stdout=tail.text(Stream.STDOUT),
-        stderr=tail.text(Stream.STDERR),
-        truncated=tail.truncated,
+        stdout=stdout,
+        stderr=stderr,
+        truncated=tail.truncated or cut,
         timed_out=finish.timed_out,
         duration_ms=round(finish.seconds * 1000),
         background_processes=left or UNSET,
@@ -252,6 +253,7 @@ def open_command(
     *,
     shell: Sequence[str] = (SHELL, "-c"),
     user: Mapping[str, str] | None = None,
+    interactive: bool = False,
 ) -> Iterator[Command]:
     """Make the command of a shell line in a call's workspace; it has to be started inside the `with` block.
 
@@ -261,9 +263,11 @@ def open_command(
         cwd: the folder to start in; the workspace's root unless given.
         shell: what the line is handed to.
         user: the user's environment; that of this process unless given.
+        interactive: for a person at a terminal.
     """
     place = call.require_place()
-    environ = make_place_environment(place, user=user) | call.services.inventory.setup.make_environment(place)
+    environ = make_place_environment(place, user=user, interactive=interactive)
+    environ |= call.services.inventory.setup.make_environment(place)
     with open_working_folder(place.root, call.services.home, None if isinstance(cwd, UnsetType) else cwd) as folder:
         yield make_shell_command(line, cwd=folder.path, environ=environ, folder=folder.descriptor, shell=shell)
 

@@ -3,11 +3,12 @@
 What this layer needs of `upstream/` is said here as protocols; `app.py` hands the real thing in.
 """
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
-from exeora_ws.cancellation import Cancellation
+from exeora_ws.cancellation import Cancellation, Step
 from exeora_ws.names import ProjectId
 from exeora_ws.policy.request import Upstream
 from exeora_ws.tools.services import Services
@@ -142,7 +143,7 @@ def make_tool(proxies: Proxies, published: ProxiedTool) -> Tool[VerbatimArgument
             place.root,
             call.arguments.values,
             cancellation=call.cancellation,
-            on_progress=lambda facts: call.progress(str(facts.get("message") or facts.get("progress") or "")),
+            on_progress=lambda facts: call.progress(make_step(facts)),
             admit=call.admit,
         )
         return VerbatimResult(raw=raw)
@@ -161,3 +162,16 @@ def make_tool(proxies: Proxies, published: ProxiedTool) -> Tool[VerbatimArgument
         workspace_field=published.workspace_field,
         upstream=Upstream(published.server, published.tool),
     )
+
+
+def make_step(facts: Mapping[str, Any]) -> str:
+    """Read what a server says of its progress; where the numbers are none, what it says is a line like any other."""
+    message = facts.get("message")
+    said = message if isinstance(message, str) and message else None
+    progress, total = _find_number(facts.get("progress")), _find_number(facts.get("total"))
+    return said or "" if progress is None else Step(progress, total, said)
+
+
+def _find_number(value: object) -> float | None:
+    whole = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    return value if whole else None  # type: ignore[return-value]  # just looked at; an int stays one

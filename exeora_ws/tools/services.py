@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from exeora_ws.database import Database
 from exeora_ws.files.ripgrep import Spawn
 from exeora_ws.files.snapshots import Snapshots
 from exeora_ws.processes.supervisor import Supervisor
@@ -17,6 +18,8 @@ class Services:
     """The rooms of the core, as one value."""
 
     places: Places
+    database: Database
+    """Registry, record of calls, live processes."""
     home: Path
     """The user's home folder: `~/.agents` is read from here."""
     settings: Callable[[], Settings]

@@ -132,6 +132,7 @@ class Tool(Generic[A, R, S]):
         account_only: offered only where one connection may reach several projects.
         workspace_field: the routing field; another one where an upstream's tool has a `workspace` of its own.
         upstream: whose tool it is, for one that is passed on to another MCP server.
+        workspace_text: describes the argument `workspace`, where the usual words do not fit.
         prepare: rewrites the arguments before they are typed: other names that a caller may use for them.
         render: words a result, for a tool whose text is not the JSON of its structured content.
         render_error: words a failure likewise.
@@ -152,6 +153,7 @@ class Tool(Generic[A, R, S]):
     workspace_field: str = "workspace"
     upstream: Upstream | None = None
     prepare: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None
+    workspace_text: str | None = None
     render: Callable[[R], str] | None = None
     render_error: Callable[[ExeoraError], str] | None = None
 
@@ -188,6 +190,8 @@ _PROJECT_TEXT = "The project's slug or id. Required as soon as the connection re
 
 
 def _workspace_text(tool: Tool[Any, Any, Any]) -> str:
+    if tool.workspace_text is not None:
+        return tool.workspace_text
     if tool.name == "create_workspace":
         return "Slug or id of the workspace to start from. Omitted or `main`: the project root."
     if tool.routing is Routing.REQUIRED:

@@ -356,6 +356,7 @@ _CHANGES = Hints(read_only=False, destructive=False, idempotent=False, open_worl
 _GIT_REASONS = {
     "not_a_repository": "the project is not a Git repository, or Git cannot open it",
     "git_failed": "Git refused; the message is its own first line",
+    "name_too_long": "the file system takes no name of that length",
     "unsupported": "the repository needs something that is not installed here",
     "busy": "another exeora is at work on this repository for too long",
 }
@@ -481,6 +482,8 @@ REMOVE_WORKSPACE = Tool(
         "is_main": "main is never removed",
         "dirty": "uncommitted changes; `data` names files of each kind",
         "locked": "the worktree is locked; `data.lockReason` says why",
+        "nested_workspace": "another worktree, workspace or project lies in its folder",
+        "connected_elsewhere": "another project has the same worktree connected",
         "foreign_folder": "the registered folder holds something else now",
         "operation_in_progress": "a rebase, merge or bisect is not finished",
         "unreachable_commits": "a detached HEAD whose commits no branch or tag has",

@@ -4,16 +4,17 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from exeora_ws.errors import InvalidArguments
-from exeora_ws.tools.catalog import TOOLS
+from exeora_ws.tools.catalog import DEFAULT, TOOLS
 from exeora_ws.tools.services import Services
 from exeora_ws.tools.spec import Tool
 from exeora_ws.tools.workspaces import WORKSPACE_TOOLS
 from exeora_ws.toolsets.agentexec import FILES_LEVEL, READ_LEVEL, TERMINAL_LEVEL
+from exeora_ws.toolsets.engine.tools import ENGINE_TOOLS
 from exeora_ws.toolsets.sandbox import SANDBOX_TOOLS
 
 AnyTool = Tool[Any, Any, Services]
 
-DEFAULT = "exeora"
+ENGINE = "engine"
 
 TOOLSETS: Mapping[str, tuple[AnyTool, ...]] = {
     DEFAULT: TOOLS,
@@ -21,8 +22,13 @@ TOOLSETS: Mapping[str, tuple[AnyTool, ...]] = {
     "agentexec": TERMINAL_LEVEL,
     "agentexec-files": FILES_LEVEL,
     "agentexec-read": READ_LEVEL,
+    ENGINE: ENGINE_TOOLS,
     "sandbox": SANDBOX_TOOLS,
 }
+
+
+LEVELS: Mapping[str, str] = {"read": "agentexec-read", "files": "agentexec-files", "terminal": "agentexec"}
+"""The levels of agentexec, each containing the one before, and the toolset that each is."""
 
 
 def require_toolset(name: str) -> tuple[AnyTool, ...]:

@@ -33,7 +33,7 @@ class Key:
     """Device and inode: a folder that was removed and made again is another one."""
 
 
-@dataclass
+@dataclass(eq=False)
 class _Slot:
     key: Key
     server: Server
@@ -67,6 +67,7 @@ class Pool:
         self._idle_seconds = idle_seconds
         self._lock = threading.Lock()
         self._slots: dict[Key, _Slot] = {}
+        self._leaving: list[_Slot] = []
         self._closed = False
 
     @contextmanager
@@ -112,10 +113,12 @@ class Pool:
         )
 
     def close(self) -> None:
-        """End everything, for good."""
+        """End everything, for good; what somebody else is just ending has ended then too."""
         with self._lock:
             self._closed = True
+            leaving = list(self._leaving)
         self._close_where(lambda _: True)
+        _close_together(leaving)
 
     def _enter(self, server: Server, directory: Path) -> _Slot:
         key = _make_key(server, directory)
@@ -166,8 +169,13 @@ class Pool:
             doomed = [slot for slot in self._slots.values() if condition(slot)]
             for slot in doomed:
                 del self._slots[slot.key]
+            self._leaving += doomed
         names = [slot.server.name for slot in doomed if slot.instance is not None and slot.instance.alive]
-        _close_together(doomed)
+        try:
+            _close_together(doomed)
+        finally:
+            with self._lock:
+                self._leaving = [slot for slot in self._leaving if slot not in doomed]
         return names
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from exeora_ws.cancellation import Cancellation
 from exeora_ws.errors import InvalidArguments, ToolFailed
 from exeora_ws.limits import TOOL_NAME_CHARACTERS
 from exeora_ws.upstream.catalog import Catalog, publish_catalog
@@ -15,6 +16,8 @@ from exeora_ws.upstream.offer import Standing, UpstreamProject, describe_standin
 from exeora_ws.upstream.project_config import Effective, load_project_section, merge_servers
 from exeora_ws.upstream.server import Entry, Server
 from exeora_ws.upstream.upstreams import Upstreams
+
+_LOOK_SECONDS = 0.2
 
 
 @dataclass(frozen=True)
@@ -64,10 +67,16 @@ def list_servers(mcp_file: Path, root: Path | None, variables: Mapping[str, str]
     return ServerList([_describe_entry(entry) for entry in effective.entries], (*effective.warnings, *faults))
 
 
-def list_names(upstreams: Upstreams, project: UpstreamProject, *, seconds: float) -> NameList:
-    """Start a project's servers, wait at most `seconds` for them, and list what is published of their tools."""
+def list_names(
+    upstreams: Upstreams, project: UpstreamProject, *, seconds: float, cancellation: Cancellation | None = None
+) -> NameList:
+    """Start a project's servers, wait at most `seconds` for them, and list what is published of their tools.
+
+    Raises:
+        Cancelled: nobody waits any more.
+    """
     upstreams.start(project)
-    upstreams.wait_until_settled(project.id, seconds)
+    _wait_until_settled(upstreams, project, seconds, cancellation or Cancellation())
     status = upstreams.status(project.id)
     return NameList(
         [
@@ -79,6 +88,16 @@ def list_names(upstreams: Upstreams, project: UpstreamProject, *, seconds: float
     )
 
 
+def _wait_until_settled(
+    upstreams: Upstreams, project: UpstreamProject, seconds: float, cancellation: Cancellation
+) -> None:
+    end = time.monotonic() + seconds
+    while (left := end - time.monotonic()) > 0:
+        cancellation.raise_if_cancelled()
+        if upstreams.wait_until_settled(project.id, min(left, _LOOK_SECONDS)):
+            return
+
+
 def check_server(
     name: str,
     mcp_file: Path,
@@ -87,16 +106,19 @@ def check_server(
     variables: Mapping[str, str],
     *,
     budget: int = TOOL_NAME_CHARACTERS,
+    cancellation: Cancellation | None = None,
 ) -> ServerCheck:
     """Start one server in a project's root, list its tools, and end it.
 
     Raises:
+        Cancelled: nobody waits any more; what was started has been ended.
         InvalidArguments: reason `unknown_server`; `server_disabled`, it is switched off; `server_faulty`, its entry is.
         ToolFailed: reason `mcp_config_invalid`.
     """
     effective = _load_effective(mcp_file, root, variables)
     server = _require_runnable(name, effective)
     instance = Instance(server, root, surroundings, on_list_changed=lambda: None)
+    forget = cancellation.on_cancel(instance.close) if cancellation is not None else lambda: None
     begun = time.monotonic()
     catalog, error = Catalog(), None
     try:
@@ -104,8 +126,11 @@ def check_server(
         listing = instance.list_tools()
         catalog = publish_catalog([(server, listing)], servers=[e.name for e in effective.entries], budget=budget)
     except ToolFailed as failure:
+        if cancellation is not None:
+            cancellation.raise_if_cancelled()
         error = failure.to_dict()
     finally:
+        forget()
         took = round((time.monotonic() - begun) * 1000)
         instance.close()
     return ServerCheck(

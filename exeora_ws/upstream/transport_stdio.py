@@ -82,6 +82,7 @@ class StdioConnection:
         self._lock = threading.Lock()
         self._outgoing: deque[memoryview] = deque()
         self._closing = False
+        self._closed = threading.Event()
         self._progress_at = time.monotonic()
         self._input_closed_at: float | None = None
         self._exited = False
@@ -122,12 +123,23 @@ class StdioConnection:
         return self._child.stderr_tail()
 
     def close(self) -> None:
-        """Close its input, give it a moment to end, then end what is left of its whole tree. May be called twice."""
+        """Close its input, give it a moment to end, then end what is left of its whole tree.
+
+        May be called twice: whoever comes second waits until it has ended all the same.
+        """
         with self._lock:
-            if self._closing:
-                return
-            self._closing = True
-            self._wake()
+            second, self._closing = self._closing, True
+            if not second:
+                self._wake()
+        if second:
+            self._closed.wait(_JOIN_SECONDS + 3 * POLITE_SECONDS)
+            return
+        try:
+            self._end()
+        finally:
+            self._closed.set()
+
+    def _end(self) -> None:
         self._thread.join(_JOIN_SECONDS)
         # Nobody else touches the descriptor now, so it may be closed.
         with suppress(OSError):

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from exeora_ws.git import links
 from exeora_ws.git.port import Worktree
 from exeora_ws.names import Slug
 from exeora_ws.storage import make_private_folder
-from exeora_ws.workspaces.place import Project
+from exeora_ws.workspaces.place import Project, Workspace
 from exeora_ws.workspaces.registry import Registry
 
 TRASH = ".trash"
@@ -65,6 +66,48 @@ def _refuse_inside_checkout(registry: Registry, folder: Path) -> None:
             reason="target_inside_checkout",
             hint="exeora config set worktree-root PATH, with a folder outside any repository",
         )
+
+
+def refuse_nested(registry: Registry, worktrees: Iterable[Worktree], workspace: Workspace) -> None:
+    """See that nothing else that is known lies in a workspace's folder: it would move along, and be lost.
+
+    Nor may another project have the same worktree connected: it would be left with a workspace that is not there.
+
+    Args:
+        registry: other projects and workspaces, also of other repositories.
+        worktrees: those of the repository, connected or not.
+        workspace: what is to move.
+
+    Raises:
+        ToolFailed: reason `nested_workspace`, `connected_elsewhere`.
+    """
+    folder = workspace.worktree
+    inside = [f"worktree {w.path.name!r}" for w in worktrees if _lies_in(folder, w.path)]
+    for project in registry.list_projects():
+        inside += [f"project {project.slug!r}"] if _lies_in(folder, project.root) else []
+        for other in registry.list_workspaces(project.id):
+            if not other.main and other.id != workspace.id:
+                _refuse_shared(project, other, workspace)
+                inside += [f"workspace {other.slug!r}"] if _lies_in(folder, other.worktree) else []
+    if inside:
+        raise ToolFailed(
+            f"{inside[-1]} lies in the folder of workspace {workspace.slug!r}, and would go with it",
+            reason="nested_workspace",
+            hint="remove or move that first: exeora remove, git worktree remove or move, exeora project remove",
+        )
+
+
+def _refuse_shared(project: Project, other: Workspace, workspace: Workspace) -> None:
+    if other.worktree == workspace.worktree and os.path.lexists(other.worktree):
+        raise ToolFailed(
+            f"workspace {workspace.slug!r} is connected to project {project.slug!r} too, as {other.slug!r}",
+            reason="connected_elsewhere",
+            hint=f"exeora --project {project.slug} detach {other.slug}",
+        )
+
+
+def _lies_in(folder: Path, path: Path) -> bool:
+    return path != folder and path.is_relative_to(folder) and os.path.lexists(path)
 
 
 def make_parents(target: Target) -> None:

@@ -60,8 +60,11 @@ class Inventory:
         return projects.register_project(self.registry, folder, exact=exact, slug=slug)
 
     def remove_project(self, project: Project, *, force: bool) -> None:
-        """Take a project off the registry; see `projects.remove_project`."""
+        """Take a project off the registry and end what runs in it; see `projects.remove_project`."""
+        workspaces = self.registry.list_workspaces(project.id)
         projects.remove_project(self.registry, project, force=force)
+        for workspace in workspaces:
+            self.stop_processes(workspace.id)
 
     def list_workspaces(self, project: Project) -> list[Workspace]:
         """A project's workspaces as registered, main first, each with the branch it is on now."""

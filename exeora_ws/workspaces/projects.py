@@ -17,6 +17,7 @@ from exeora_ws.names import (
 )
 from exeora_ws.workspaces.place import Project, Workspace
 from exeora_ws.workspaces.registry import Registry, delete_project, insert_project, insert_workspace, reshape_project
+from exeora_ws.workspaces.trash import list_removed
 
 
 def describe_folder(folder: Path, *, exact: bool) -> Project:
@@ -110,8 +111,8 @@ def remove_project(registry: Registry, project: Project, *, force: bool) -> None
     """Take a project off the registry. Nothing on disk changes.
 
     Raises:
-        ToolFailed: reason `has_workspaces` when it still has managed workspaces and `force` is not set: they would be
-            folders that nobody knows.
+        ToolFailed: unless `force` is set, reason `has_workspaces` while it still has managed workspaces, which would be
+            folders that nobody knows, and `has_removed` while removed ones could still be brought back.
     """
     managed = [w.slug for w in registry.list_workspaces(project.id) if w.managed]
     if managed and not force:
@@ -119,6 +120,13 @@ def remove_project(registry: Registry, project: Project, *, force: bool) -> None
             f"project {project.slug!r} still has workspaces: {', '.join(managed[:10])}",
             reason="has_workspaces",
             hint="remove or detach them first, or pass --force to leave their folders where they are",
+        )
+    removed = [r.workspace.slug for r in list_removed(registry, project.id) if r.restorable]
+    if removed and not force:
+        raise ToolFailed(
+            f"project {project.slug!r} has removed workspaces that can still come back: {', '.join(removed[:10])}",
+            reason="has_removed",
+            hint="restore them first, or pass --force to give them up",
         )
     with registry.change() as connection:
         delete_project(connection, project.id)

@@ -80,15 +80,18 @@ def remove_workspace(
         merged_at: the commit at which the branch is known to be merged, although `git branch -d` would not see it.
 
     Raises:
-        ToolFailed: `is_main`, `locked`, `foreign_folder`, `dirty`, `operation_in_progress`, `unreachable_commits`,
-            `delete_failed`, and what Git says. Nothing was changed then.
+        ToolFailed: `is_main`, `locked`, `nested_workspace`, `connected_elsewhere`, `foreign_folder`, `dirty`,
+            `operation_in_progress`, `unreachable_commits`, `delete_failed`, and what Git says. Nothing was changed
+            then.
     """
     workspace = resolve.refresh_branch(place.project, place.workspace)
     if workspace.main:
         raise ToolFailed("main is the project itself and is never removed", reason="is_main")
     repository = open_repository(resolve.require_repository_dir(place.project))
-    worktree = next((w for w in repository.list_worktrees() if w.path == workspace.worktree and not w.main), None)
+    worktrees = repository.list_worktrees()
+    worktree = next((w for w in worktrees if w.path == workspace.worktree and not w.main), None)
     _refuse_locked(worktree)
+    folders.refuse_nested(registry, worktrees, workspace)
     gone = not os.path.lexists(workspace.worktree)
     status = None if gone else _check(place.project, workspace, worktree, force=force)
     torn_down = None if gone else tear_down()
@@ -256,10 +259,14 @@ def settle_removal(
 def _delete_branch(project: Project | None, facts: RemovalFacts) -> BranchDeletion | None:
     if not facts.delete_branch or project is None:
         return None
-    if facts.branch is None or facts.head is None:
+    if facts.branch is None:
         return BranchDeletion(deleted=False, reason="missing", message="the workspace was on no branch")
     top = resolve.require_repository_dir(project) if project.bare else project.root
-    return open_repository(_top(project, top)).delete_branch(facts.branch, facts.head, force=facts.force_branch)
+    repository = open_repository(_top(project, top))
+    if facts.head is None and repository.find_branch(facts.branch) is not None:
+        said = f"Git had no record of the workspace, so nothing says that branch {facts.branch!r} is still its own"
+        return BranchDeletion(deleted=False, reason="stale", message=said)
+    return repository.delete_branch(facts.branch, facts.head or "", force=facts.force_branch)
 
 
 def _top(project: Project, root: Path) -> Path:

@@ -70,7 +70,8 @@ def rename_workspace(registry: Registry, managed_root: Path, place: Place, names
     Raises:
         InvalidArguments: `invalid_branch`, `invalid_slug`, `reserved_slug`, `slug_taken`.
         ToolFailed: `is_main`, `detached_head`, `locked`, `branch_exists`, `branch_conflict`, `branch_in_use`,
-            `operation_in_progress`, `has_submodules`, `target_not_empty`, `foreign_folder`. Nothing was changed then.
+            `operation_in_progress`, `has_submodules`, `nested_workspace`, `connected_elsewhere`, `target_not_empty`,
+            `foreign_folder`. Nothing was changed then.
     """
     before = resolve.refresh_branch(place.project, place.workspace)
     repository, worktree = _require_movable(place.project, before)
@@ -78,6 +79,7 @@ def rename_workspace(registry: Registry, managed_root: Path, place: Place, names
     slug = _settle_slug(registry, before, names)
     folder = before.worktree
     if before.managed and not names.keep_folder and slug != before.slug:
+        folders.refuse_nested(registry, repository.list_worktrees(), before)
         folder = _settle_folder(registry, managed_root, place.project, slug)
         if has_submodules(repository.common_dir, worktree):
             raise ToolFailed(

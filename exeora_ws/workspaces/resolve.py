@@ -8,6 +8,8 @@ from exeora_ws.git import links
 from exeora_ws.workspaces.place import Place, Project, Workspace
 from exeora_ws.workspaces.registry import Registry
 
+_SHOWN = 100
+"""How much of a selector that names nothing is said again."""
 _FAULTS = {
     "missing": "its folder is gone",
     "not_a_worktree": "its folder is no Git worktree any more: the .git file is missing",
@@ -26,7 +28,7 @@ def require_project(registry: Registry, selector: str) -> Project:
     """
     project = registry.find_project(selector)
     if project is None:
-        raise UnknownProject(f"there is no project {selector!r}", hint="list_projects names those there are")
+        raise UnknownProject(f"there is no project {selector[:_SHOWN]!r}", hint="list_projects names those there are")
     return project
 
 
@@ -40,7 +42,7 @@ def require_place(registry: Registry, project: Project, selector: str) -> Place:
     if workspace is None:
         known = ", ".join(w.slug for w in registry.list_workspaces(project.id)[:20])
         raise UnknownWorkspace(
-            f"there is no workspace {selector!r} in project {project.slug!r}", hint=f"workspaces: {known}"
+            f"there is no workspace {selector[:_SHOWN]!r} in project {project.slug!r}", hint=f"workspaces: {known}"
         )
     return Place(project, workspace)
 
@@ -83,8 +85,11 @@ def find_fault(project: Project, workspace: Workspace) -> str | None:
 
 
 def refresh_branch(project: Project, workspace: Workspace) -> Workspace:
-    """Give the workspace with the branch its HEAD is on now, where that can be read; else as last recorded."""
-    if project.common_dir is None or (project.bare and workspace.main):
+    """Give the workspace with the branch its HEAD is on now, where that can be read; else as last recorded.
+
+    What stands in its folder and is not it (a foreign clone, another workspace's link) has no say.
+    """
+    if find_fault(project, workspace) not in (None, "missing_subdirectory") or project.common_dir is None:
         return workspace
     branch = links.read_branch(str(workspace.worktree))
     return workspace if branch is None else replace(workspace, branch=branch or None)
@@ -109,7 +114,8 @@ def find_around(registry: Registry, folder: Path) -> Place | None:
     """Find the workspace around a folder, nearest first; None when the folder is in none.
 
     A worktree that is not connected, a submodule and a foreign clone inside main are not main: what counts is the
-    checkout around the folder, not the path above it.
+    checkout around the folder, not the path above it. A workspace that has lost its `.git` file is still the one
+    around its folder, though the next checkout up is another: it is found, and then found unavailable.
     """
     try:
         checkout = links.find_checkout(folder)
@@ -120,9 +126,13 @@ def find_around(registry: Registry, folder: Path) -> Place | None:
         for workspace in registry.list_workspaces(project.id):
             if not _contains(project, workspace, folder, checkout.top if checkout else None, checkout is not None):
                 continue
-            if best is None or len(workspace.path.parts) > len(best.root.parts):
+            if best is None or _depth_of(workspace) > _depth_of(best.workspace):
                 best = Place(project, workspace)
     return best
+
+
+def _depth_of(workspace: Workspace) -> tuple[int, int]:
+    return len(workspace.worktree.parts), len(workspace.path.parts)
 
 
 def _contains(project: Project, workspace: Workspace, folder: Path, top: Path | None, in_git: bool) -> bool:
@@ -131,4 +141,7 @@ def _contains(project: Project, workspace: Workspace, folder: Path, top: Path | 
         return inside and not (in_git and top is not None and top.is_relative_to(workspace.path))
     if project.bare and workspace.main:
         return folder.is_relative_to(workspace.path) and top is None
-    return top == workspace.worktree and folder.is_relative_to(workspace.path)
+    if top == workspace.worktree:
+        return folder.is_relative_to(workspace.path)
+    broken = top is None or len(top.parts) < len(workspace.worktree.parts)
+    return broken and folder.is_relative_to(workspace.worktree)

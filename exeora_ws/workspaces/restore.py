@@ -85,7 +85,7 @@ def find_removed(registry: Registry, project: Project, selector: str | None) -> 
             reason="trash_swept",
             hint="its branch may still be there: exeora create BRANCH --reuse",
         )
-    what = f"no workspace {selector!r} was removed" if selector is not None else "no workspace was removed"
+    what = f"no workspace {selector[:100]!r} was removed" if selector is not None else "no workspace was removed"
     raise ToolFailed(
         f"{what} in the last days", reason="not_removed", hint="exeora restore --list names those there are"
     )

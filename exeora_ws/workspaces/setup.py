@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from exeora_ws.cancellation import Cancellation
-from exeora_ws.errors import ExeoraError, ToolFailed
+from exeora_ws.errors import Cancelled, ExeoraError, ToolFailed
 from exeora_ws.git.opening import open_repository
 from exeora_ws.limits import SETUP_SECONDS, TEARDOWN_SECONDS
 from exeora_ws.workspaces import trust
@@ -157,6 +157,8 @@ class Setup:
         for number, line in enumerate(lines):
             try:
                 ran = self._run(place, line, environment, seconds, cancellation)
+            except Cancelled:
+                raise Cancelled("the workspace is there, but making it ready was interrupted") from None
             except ExeoraError as error:
                 ran = Ran(None, timed_out=False, output=error.message)
             if ran.code != 0:

@@ -1,6 +1,7 @@
 """Listings agree with git, skip nothing silently, and `truncated` is exact (cases 18, 27, 28)."""
 
 import os
+import random
 import shutil
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from exeora_ws.files.globs import parse_glob
 from exeora_ws.files.listing import Entry, list_folder, list_tree
 from exeora_ws.files.reach import Reach
 from exeora_ws.files.ripgrep import Patience, Ripgrep, find_ripgrep
+from exeora_ws.files.searching import Query, search
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -348,6 +350,49 @@ def test_no_glob_takes_long():
     glob = parse_glob("*a" * 60 + "b")
     assert not glob.matches("a" * 255)
     assert not parse_glob("**/a/" * 60 + "b").matches("/".join(["a"] * 300))
+
+
+NAMES = ("a", "b.ts", "C", ".h", "x-y", "x.y", "x", "é", "z~", "~", "bin", "-e", "[q]")
+LINES = (b"needle\n", b"x\n", b"needle\r\n", b"a needle needle\n", b"\xe9 needle\n")
+
+
+def grow(folder: Path, dice: random.Random, depth: int = 0) -> None:
+    for name in dice.sample(NAMES, dice.randint(1, 5)):
+        path, kind = folder / name, dice.random()
+        if depth < 3 and kind < 0.4:
+            path.mkdir()
+            grow(path, dice, depth + 1)
+        elif kind < 0.5:
+            path.symlink_to(dice.choice(["a", "/etc", "nowhere", "."]))
+        else:
+            tail = dice.choice([b"", b"", b"needle", b"\0needle\n"])
+            path.write_bytes(b"".join(dice.choices(LINES, k=dice.randint(0, 4))) + tail)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("glob", [None, "*.ts", "!*.ts", "x*/**", "{a,C}", "**/b.ts", "a/"])
+def test_truncated_is_a_promise(tree, reach: Reach, ripgrep: Ripgrep, top: Path, seed: int, glob: str | None):
+    """Against a walk of the test's own, at every limit around what there is."""
+    dice = random.Random(seed)
+    grow(top, dice)
+    chosen = parse_glob(glob) if glob else None
+    found = [path.relative_to(top) for path in top.rglob("*") if path.is_symlink() or not path.is_dir()]
+    found = [path for path in found if not any((top / above).is_symlink() for above in list(path.parents)[:-1])]
+    texts = sorted(map(str, found), key=lambda text: os.fsencode(text).replace(b"/", b"\0"))
+    texts = [text for text in texts if chosen is None or chosen.matches(text)]
+    hits = []
+    for text in texts:
+        if not (top / text).is_symlink() and b"\0" not in (data := (top / text).read_bytes()):
+            hits += [(text, number) for number, line in enumerate(data.split(b"\n"), 1) if b"needle" in line]
+    for limit in {1, dice.randint(1, 9), *(max(1, len(some) + off) for some in (texts, hits) for off in (-1, 0, 1))}:
+        got = tree(".", glob, limit)
+        assert [entry.path.removeprefix("./") for entry in got.entries] == texts[:limit]
+        assert got.truncated == (len(texts) > limit)
+        with reach.locate_for_reading(".") as spot:
+            query = Query("needle", glob=chosen)
+            searched = search(spot, query, ripgrep, Patience(Cancellation()), limit=limit)
+        assert [(match.path.removeprefix("./"), match.line) for match in searched.matches] == hits[:limit]
+        assert searched.truncated == (len(hits) > limit)
 
 
 _MEASURE = """

@@ -257,6 +257,10 @@ KILLABLE = ("link", "rename", "replace", "unlink", "mkdir", "fsync", "rmdir")
 
 def run_and_die(reach: Reach, keeping: Keeping, patches: Path, at: int) -> bool:
     """Apply the patch in a child that kills itself at its `at`-th change on disk; False when it got to the end."""
+    return do_and_die(lambda: apply_patch(reach, EVERYTHING, keeping, patches), at)
+
+
+def do_and_die(do, at: int) -> bool:
     child = os.fork()
     if child == 0:
         count = 0
@@ -275,7 +279,7 @@ def run_and_die(reach: Reach, keeping: Keeping, patches: Path, at: int) -> bool:
             setattr(os, name, deadly(getattr(os, name)))
         code = 7
         try:
-            apply_patch(reach, EVERYTHING, keeping, patches)
+            do()
             code = 0
         finally:
             os._exit(code)
@@ -299,6 +303,21 @@ def test_kill_9_at_every_step_leaves_the_tree_as_it_was_or_done(reach, keeping, 
         at += 1
     assert undone > 15
     assert at > 30
+
+
+@pytest.mark.parametrize("at", [20, 27, 34, 41, 48, 55])
+def test_kill_9_at_every_step_of_the_recovery_too(reach, keeping, top: Path, patches: Path, at: int):
+    fill(top)
+    before = look(top)
+    assert run_and_die(reach, keeping, patches, at)
+    step = 1
+    while do_and_die(lambda: recover_patches(patches, keeping.locks), step):
+        step += 1
+        assert step < 200
+    assert all(not one.left for one in recover_patches(patches, keeping.locks))
+    if look(top) != before:
+        check_everything(top)
+    assert [name for name in os.listdir(patches) if not name.startswith(".")] == []
 
 
 def test_the_next_patch_in_that_root_recovers_first(reach: Reach, keeping: Keeping, top: Path, patches: Path):

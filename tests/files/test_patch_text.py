@@ -1,5 +1,6 @@
 """The patch texts that agents write come out as the programs they were written for would apply them."""
 
+import os
 import subprocess
 from pathlib import Path
 
@@ -96,6 +97,7 @@ def test_lines_put_in_without_any_context():
         "*** Begin Patch\n*** Update File: f\n@@\nxyz\n*** End Patch",
         "*** Begin Patch\n*** Update File: f\n@@ only\n*** End Patch",
         "--- a/f\n+++ b/f\n@@ -1,5 +1 @@\n-x\n",
+        "--- a/f\n+++ b/g\n@@ -1 +1 @@\n-x\n+y\n",
     ],
 )
 def test_what_is_no_patch_is_refused(text: str):
@@ -110,12 +112,56 @@ def test_what_is_no_patch_is_refused(text: str):
         "diff --git a/f b/f\nold mode 100644\nnew mode 100755\n",
         "diff --git a/f b/f\nnew file mode 120000\n--- /dev/null\n+++ b/f\n@@ -0,0 +1 @@\n+target\n",
         "diff --git a/f b/f\nindex 1..2 100644\nBinary files a/f and b/f differ\n",
+        "diff --git a/f b/g\nsimilarity index 100%\ncopy from f\ncopy to g\n",
+        "diff --git a/f b/g\ncopy from f\ncopy to g\n--- a/f\n+++ b/g\n@@ -1 +1 @@\n-x\n+y\n",
     ],
 )
 def test_what_operations_cannot_say_is_refused(text: str):
     with pytest.raises(InvalidArguments) as caught:
         parse_patch_text(text)
     assert caught.value.reason == "unsupported_patch"
+
+
+@pytest.mark.parametrize(
+    ("held", "text"),
+    [
+        (b"other\n", "--- a/f\n+++ /dev/null\n@@ -1 +0,0 @@\n-one\n"),
+        (b"one\nmore\n", "--- a/f\n+++ /dev/null\n@@ -1 +0,0 @@\n-one\n"),
+        (b"one", "--- a/f\n+++ /dev/null\n@@ -1 +0,0 @@\n-one\n"),
+        (b"one\n", "diff --git a/f b/f\ndeleted file mode 100644\nindex e69de29..0000000\n"),
+    ],
+)
+def test_a_diff_deletes_only_what_it_shows(patch, top: Path, held: bytes, text: str):
+    (top / "f").write_bytes(held)
+    with pytest.raises(ToolFailed) as caught:
+        patch(text)
+    assert caught.value.reason == "no_match"
+    assert (top / "f").read_bytes() == held
+
+
+@pytest.mark.parametrize("options", [[], ["--no-prefix"], ["-c", "diff.mnemonicPrefix=true"]])
+def test_names_are_read_with_and_without_what_git_puts_before_them(patch, top: Path, make_repository, options):
+    """Folders called `a` and `b`, as the prefixes are."""
+    repository = make_repository()
+    for folder in ("a", "b"):
+        for where in (top, repository):
+            (where / folder).mkdir(parents=True, exist_ok=True)
+            (where / folder / "f").write_text(f"one {folder}\n")
+            (where / folder / "gone").write_text("gone\r\n")
+            (where / folder / "link").symlink_to("f")
+    git(repository, "add", "-A")
+    git(repository, "commit", "-qm", "start")
+    for folder in ("a", "b"):
+        (repository / folder / "f").write_text(f"ONE {folder}\n")
+        (repository / folder / "gone").unlink()
+        (repository / folder / "link").unlink()
+    before = [option for option in options if option != "--no-prefix"]
+    after = [option for option in options if option == "--no-prefix"]
+    told = subprocess.run(["git", "-C", str(repository), *before, "diff", *after], capture_output=True, check=True)
+    patch(told.stdout.decode())
+    for folder in ("a", "b"):
+        assert (top / folder / "f").read_text() == f"ONE {folder}\n"
+        assert os.listdir(top / folder) == ["f"]
 
 
 def test_a_diff_by_git_with_everything(patch, top: Path, tmp_path: Path, make_repository):
@@ -168,5 +214,5 @@ def test_any_diff_of_git_applies(tmp_path_factory, old: list[str], new: list[str
     told = subprocess.run(
         ["git", "diff", "--no-index", f"-U{context}", "before", "after"], cwd=folder, capture_output=True, check=False
     )
-    operation, *_ = parse_patch_text(told.stdout.decode())
+    (operation,) = parse_patch_text(told.stdout.decode().replace("b/after", "b/before"))
     assert apply_hunks(before, operation.hunks, "f") == after

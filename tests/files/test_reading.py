@@ -1,6 +1,5 @@
 """Ranges, totals and ends of text files (contract, sections 3 and 4; cases 21, 22, 26)."""
 
-import os
 import resource
 import subprocess
 import sys
@@ -8,9 +7,8 @@ from pathlib import Path
 
 import pytest
 from exeora_ws.cancellation import Cancellation
-from exeora_ws.errors import Cancelled, ExeoraError, InvalidArguments, ToolFailed
+from exeora_ws.errors import Cancelled, InvalidArguments, ToolFailed
 from exeora_ws.files import reading
-from exeora_ws.files.reach import Reach
 from exeora_ws.files.reading import TextRange, read_text, trim_character
 from exeora_ws.files.root import Root
 from hypothesis import given
@@ -158,16 +156,6 @@ def test_a_column_past_the_line_is_refused(top: Path, column: int, good: bool):
     with pytest.raises(InvalidArguments) as caught:
         read(top, "f", column=column + 1 if column == 4 else column)
     assert caught.value.reason == "column_past_end"
-
-
-def test_an_unreadable_file_says_so(reach: Reach, top: Path):
-    (top / "f").write_text("x")
-    (top / "f").chmod(0)
-    if os.access(top / "f", os.R_OK):
-        pytest.skip("root reads everything")
-    with pytest.raises(ExeoraError) as caught:
-        read(top, "f")
-    assert caught.value.reason == "permission_denied"
 
 
 def test_counting_stops_when_the_call_is_taken_back(top: Path):

@@ -240,15 +240,6 @@ def test_an_empty_pattern_matches_every_line(grep, top: Path):
     assert [(match.line, match.text) for match in grep("").matches] == [(1, "a"), (2, ""), (3, "b")]
 
 
-def test_files_that_cannot_be_read_are_counted(reach: Reach, ripgrep: Ripgrep, top: Path):
-    make(top, {"f": "needle", "closed": "needle"})
-    (top / "closed").chmod(0)
-    if os.access(top / "closed", os.R_OK):
-        pytest.skip("root reads everything")
-    with reach.locate_for_reading(".") as spot:
-        assert search(spot, Query("needle"), ripgrep, Patience(Cancellation())).unreadable == 1
-
-
 def test_a_search_taken_back_ends_ripgrep(reach: Reach, ripgrep: Ripgrep, top: Path):
     """A FIFO named as a rule file would hold ripgrep for ever; taking the call back ends it at once."""
     os.mkfifo(top / ".gitignore")

@@ -21,6 +21,7 @@ from exeora_ws.processes.run import run
 from exeora_ws.processes.supervisor import Supervisor
 from exeora_ws.settings import find_places
 
+from support.hosts import end_host, find_host
 from support.processes import OWNER, PROGRAMS, all_gone, eventually
 
 TOP = Path(__file__).parents[2]
@@ -42,25 +43,6 @@ def client(places, database):
     client = HostClient(places)
     yield client
     end_host(places)
-
-
-def find_host(places):
-    """The pid of the running host, by asking its socket; None without one."""
-    try:
-        with socket.socket(socket.AF_UNIX) as connection, open_runtime_folder(places) as folder:
-            connection.connect(wire.make_address(folder, SOCKET, places.runtime))
-            body = wire.Request(protocol=wire.PROTOCOL, version="test", body=wire.List())
-            wire.send_frame(connection, msgspec.json.encode(body))
-            return msgspec.json.decode(wire.receive_frame(connection), type=wire.Reply).pid
-    except (OSError, TypeError):
-        return None
-
-
-def end_host(places):
-    pid = find_host(places)
-    if pid is not None:
-        os.kill(pid, signal.SIGTERM)
-        assert eventually(lambda: all_gone([pid]), 10)
 
 
 def shell_command(line, **environ):

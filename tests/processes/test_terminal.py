@@ -1,10 +1,5 @@
-import fcntl
 import os
-import pty
-import re
-import select
 import signal
-import struct
 import subprocess
 import sys
 import termios
@@ -16,6 +11,7 @@ from exeora_ws.database import Database
 from exeora_ws.processes.records import PROCESS_MIGRATIONS, list_live, reap_leftovers
 
 from support.processes import PROGRAMS, all_gone, eventually, find_tagged
+from support.terminal import Terminal
 
 TOP = Path(__file__).parents[2]
 PROGRAM = Path(__file__).with_name("at_terminal.py")
@@ -29,43 +25,6 @@ def environ(tmp_path):
 @pytest.fixture
 def database(tmp_path):
     return Database(tmp_path / "exeora.db", {"processes": PROCESS_MIGRATIONS})
-
-
-class Terminal:
-    """A program on a terminal of its own."""
-
-    def __init__(self, words, environ):
-        self.pid, self.master = pty.fork()
-        if self.pid == 0:
-            os.execvpe(words[0], words, environ)
-        fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("4H", 33, 99, 0, 0))
-        self.text = ""
-
-    def wait_for(self, text, seconds=10):
-        deadline = time.monotonic() + seconds
-        while text not in self.text:
-            assert time.monotonic() < deadline, self.text
-            assert self._read(0.1) is not False, self.text
-
-    def _read(self, seconds):
-        if not select.select([self.master], [], [], seconds)[0]:
-            return None
-        try:
-            block = os.read(self.master, 4096)
-        except OSError:
-            return False
-        self.text += re.sub(r"\x1b\[\?2004[hl]\r?", "", block.decode()).replace("\r\n", "\n")
-        return bool(block)
-
-    def type(self, data):
-        os.write(self.master, data)
-
-    def finish(self):
-        while self._read(10):
-            pass
-        _, status = os.waitpid(self.pid, 0)
-        os.close(self.master)
-        return os.waitstatus_to_exitcode(status)
 
 
 @pytest.fixture

@@ -6,10 +6,13 @@ import subprocess
 import sys
 import threading
 from contextlib import suppress
+from functools import partial
 
 import anyio
+import anyio.lowlevel
 import pytest
 import uvicorn
+from exeora_ws.cancellation import Step
 from exeora_ws.errors import InvalidArguments, ToolFailed
 from exeora_ws.limits import LIST_PAGE_BYTES, RESULT_BYTES
 from exeora_ws.serve import listening
@@ -176,7 +179,7 @@ def test_an_error_without_extras_is_one_line():
 async def test_progress_from_many_threads_is_a_few_lines_and_ends_with_the_newest():
     sent = []
 
-    async def send(number, line):
+    async def send(number, _total, line):
         sent.append((number, line))
 
     line = ProgressLine(send)
@@ -192,6 +195,27 @@ async def test_progress_from_many_threads_is_a_few_lines_and_ends_with_the_newes
     assert sent[-1][1] == "the newest"
     assert all(len(text) <= 500 for _, text in sent)
     assert len(sent) < 50
+
+
+@pytest.mark.anyio
+async def test_steps_of_another_server_are_all_sent_in_order_before_the_answer():
+    sent = []
+
+    async def send(*step):
+        await anyio.lowlevel.checkpoint()
+        sent.append(step)
+
+    line = ProgressLine(send)
+    async with anyio.create_task_group() as beside:
+        beside.start_soon(line.pump)
+        for number in range(3):
+            line.say(Step(number, 3, f"s{number}"))
+        await anyio.sleep(0.05)
+        line.say(Step(3.5))
+        line.say("a line of our own")
+        await line.flush()
+        beside.cancel_scope.cancel()
+    assert sent == [(0, 3, "s0"), (1, 3, "s1"), (2, 3, "s2"), (3.5, None, None)]
 
 
 @pytest.mark.anyio
@@ -333,7 +357,7 @@ def test_a_bug_in_a_server_leaves_nothing_running():
 
     app = Ended()
     with pytest.raises(ToolFailed):
-        anyio.run(end_before_leaving, serve, app, "session-1")
+        anyio.run(end_before_leaving, serve, app, partial(app.close_session, "session-1"))
     assert (app.sessions, app.closed) == (["session-1"], 1)
 
 

@@ -33,7 +33,8 @@ The three global options stand before the command or after it.
 
 stdout is the answer, stderr is narration: `cd "$(exeora create fix)"` works. With `--json` stdout is one JSON document
 on one line. Its `schema` is 1, and grows when a document changes in a way that a reader could trip over; new keys may
-come at any time. A key that is absent does not apply; one that is null applies and has no value.
+come at any time. A key that is absent does not apply; one that is null applies and has no value. `serve` prints one
+such document for each event.
 
 An error is one line on stderr and, where there is something to do about it, a second one that begins with `hint:`.
 With `--json` it is `{"schema": 1, "error": {"code", "reason"?, "message", "hint"?, "data"?}}`, on stderr too. The one
@@ -46,7 +47,7 @@ thing that may stand on the line before it is `{"schema": 1, "note"}`: the repos
 | 2 | usage: the command line or a tool's arguments are wrong |
 | 3 | a bug: the traceback is in the log, and the message says where that is |
 | 4 | refused by policy or by a person |
-| 128 + n | ended by signal n (130: Ctrl-C); what was under way is taken back |
+| 128 + n | ended by signal n (130: Ctrl-C); what was under way is taken back. A server told to end has done: 0 |
 """
 
 

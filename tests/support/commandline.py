@@ -72,17 +72,20 @@ class CommandLine:
             stderr=subprocess.PIPE,
         )
 
-    def inline(self, *words: str, folder: Path | None = None, slow: bool = False) -> Done:
+    def inline(self, *words: str, folder: Path | None = None, slow: bool = False, stdin: str | bytes = b"") -> Done:
         """Run it in this process; with `slow`, past the hot commands."""
         from exeora_cli import main, program
 
-        streams = sys.stdout, sys.stderr, sys.argv, os.getcwd()
+        streams = sys.stdout, sys.stderr, sys.argv, os.getcwd(), sys.stdin
+        given = stdin if isinstance(stdin, bytes) else stdin.encode()
         out, err = io.TextIOWrapper(io.BytesIO(), "utf-8"), io.TextIOWrapper(io.BytesIO(), "utf-8")
         try:
             os.chdir(folder or self.folder)
             sys.stdout, sys.stderr, sys.argv = out, err, ["exeora", *words]
+            sys.stdin = io.TextIOWrapper(io.BytesIO(given), "utf-8")
             code = program.run(list(words)) if slow else main.main()
         finally:
             sys.stdout, sys.stderr, sys.argv = streams[:3]
             os.chdir(streams[3])
+            sys.stdin = streams[4]
         return Done(code, *(stream.buffer.getvalue().decode("utf-8", "surrogateescape") for stream in (out, err)))

@@ -13,10 +13,13 @@ from exeora_ws.cancellation import Cancellation
 from exeora_ws.policy.verdict import REASONS
 from exeora_ws.serve.results import show_outcome
 from exeora_ws.tools.call import Caller, Calls, Face, RawCall, Scope
+from exeora_ws.toolsets.engine.turn import TURN_REASONS
 from exeora_ws.workspaces.place import Project
 from mcp import Client, StdioServerParameters
 
 from support.commandline import COMMAND, child_environment
+
+_PARSING = {"missing_field", "unknown_field", "wrong_value"}
 
 
 @dataclass
@@ -39,7 +42,9 @@ class Offer:
         else:
             reason = answer["structuredContent"]["error"].get("reason")
             common = {"missing_field", "unknown_field", "wrong_value"}
-            assert reason is None or reason in {*self.calls.catalog[tool].reasons, *common, *REASONS}, reason
+            assert reason is None or reason in {*self.calls.catalog[tool].reasons, *common, *REASONS, *TURN_REASONS}, (
+                reason
+            )
         return answer
 
     def result(self, tool: str, **arguments: Any) -> dict[str, Any]:

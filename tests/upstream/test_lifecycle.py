@@ -217,3 +217,27 @@ def test_closed_upstreams_take_no_calls(world: World):
     with pytest.raises(ToolFailed) as caught:
         upstreams.call(project.id, UpstreamCall(tool, project.root, {}))
     assert caught.value.reason == "upstream_stopped"
+
+
+def test_the_end_waits_for_what_somebody_else_is_just_ending(world: World):
+    upstreams, project = world.serve({"s": stubborn(world)})
+    pids = pids_of(world)
+    ending = threading.Thread(target=upstreams.stop_directory, args=(project.root,))
+    ending.start()
+    until(lambda: not upstreams._pool._slots)
+    assert any(is_running(pid) for pid in pids), "it takes its time"
+    upstreams.close()
+    assert not any(is_running(pid) for pid in pids)
+    ending.join()
+
+
+def test_whoever_closes_second_waits_until_it_has_ended(world: World):
+    upstreams, _ = world.serve({"s": stubborn(world)})
+    pids = pids_of(world)
+    (instance,) = upstreams._pool.find_running()
+    closers = [threading.Thread(target=instance.close) for _ in range(3)]
+    for closer in closers:
+        closer.start()
+    for closer in closers:
+        closer.join()
+        assert not any(is_running(pid) for pid in pids)

@@ -1,6 +1,7 @@
 """mcp, tools, call: what agents use, and the same from a shell."""
 
 import sys
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -10,6 +11,7 @@ from exeora_cli import answer, render
 from exeora_cli.completion import complete_tool
 from exeora_cli.group import Group
 from exeora_cli.session import Session, session_of
+from exeora_cli.stdin import parse_object, read_file
 
 group = Group("Agents")
 
@@ -31,6 +33,7 @@ Toolsets = Annotated[
     exeora --project api mcp
     exeora mcp --account
     exeora mcp --toolset agentexec --toolset workspaces
+    exeora mcp --toolset engine --plan plan.toml --stage draft
     """,
     "None: stdout belongs to the protocol.",
 )
@@ -40,6 +43,15 @@ def mcp(
         bool, typer.Option("--account", help="Serve every project; each call then names its project.")
     ] = False,
     toolset: Toolsets = None,
+    plan: Annotated[
+        Path | None,
+        typer.Option(
+            "--plan", metavar="FILE", help="Keep one turn of toolset engine to this plan.", show_default=False
+        ),
+    ] = None,
+    stage: Annotated[
+        str | None, typer.Option("--stage", metavar="NAME", help="Whose turn of the plan it is.", show_default=False)
+    ] = None,
 ) -> None:
     """Serve MCP over stdio, for a client that starts this command.
 
@@ -51,11 +63,23 @@ def mcp(
     if account and session.options.project is not None:
         raise InvalidArguments("--account serves every project: leave --project out", reason="conflicting_fields")
     session.toolsets = tuple(toolset or ())
-    calls = session.calls
+    calls = session.calls if plan is None else _open_planned(session, plan, stage)
+    if plan is None and stage is not None:
+        raise InvalidArguments("--stage: needs --plan", reason="missing_field")
     project = None if account else session.require_project()
+    from exeora_ws.serve.manual import HOUSE_MANUAL, Manual
     from exeora_ws.serve.stdio import serve_stdio
 
-    serve_stdio(session.app, session.bind(project), calls=calls)
+    # Clients show a server's error output where they say what is wrong with it.
+    session.app.upstreams.report_to(lambda line: answer.narrate([line]))
+    manual = HOUSE_MANUAL if session.offers_default else Manual()
+    serve_stdio(session.app, session.bind(project), calls=calls, manual=manual)
+
+
+def _open_planned(session: Session, plan: Path, stage: str | None) -> Any:
+    from exeora_ws.app import open_planned_calls
+
+    return open_planned_calls(session.app, session.toolsets, plan, stage)
 
 
 @group.command(
@@ -124,7 +148,7 @@ def call(
     session = session_of(ctx)
     session.toolsets = tuple(toolset or ())
     known = session.require_tool(tool)
-    given = parse_arguments(_read_arguments(arguments))
+    given = parse_object(_read_arguments(session, arguments))
     from exeora_ws.tools.spec import Needs
 
     project = None if known.needs is Needs.NOTHING else session.require_project()
@@ -146,35 +170,12 @@ def _with_workspace(session: Session, tool: Any, given: dict[str, Any], project:
     return {**given, "workspace": session.choose_workspace(project)}
 
 
-def _read_arguments(text: str) -> bytes:
+def _read_arguments(session: Session, text: str) -> bytes:
     if text == "-":
         return sys.stdin.buffer.read()
     if not text.startswith("@"):
         return text.encode("utf-8", "surrogateescape")
-    try:
-        with open(text[1:], "rb") as stream:
-            return stream.read()
-    except OSError as error:
-        raise InvalidArguments(
-            f"the arguments' file {text[1:]!r} cannot be read: {error.strerror}", reason="unreadable_arguments"
-        ) from None
-
-
-def parse_arguments(data: bytes) -> dict[str, Any]:
-    """Read a tool's arguments.
-
-    Raises:
-        InvalidArguments: not a JSON object.
-    """
-    import msgspec
-
-    try:
-        found = msgspec.json.decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise InvalidArguments(f"the arguments are not valid JSON: {error}", reason="invalid_json") from None
-    if not isinstance(found, dict):
-        raise InvalidArguments("the arguments are not a JSON object", reason="invalid_json")
-    return found
+    return read_file(session.folder, text[1:])
 
 
 def _describe(tool: Any) -> dict[str, Any]:

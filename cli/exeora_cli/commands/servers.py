@@ -33,12 +33,14 @@ _DESK_SECONDS = 1.0
     """
     exeora serve
     exeora serve --port 0 --json
+    exeora serve --toolset engine --toolset agentexec
     exeora serve --host 0.0.0.0 --behind-proxy --allowed-host exeora.example.com
     """,
     (
         "One object a line for each event, until it ends: `event` and what belongs to it. `ready`: `url`, `account`, "
-        "`projects[{slug, url}]`, `endpoint` (the one in `clients`), `token{state, id?, name?, secret?}` (`created` "
-        "with its secret, once; `exists`; `none` that is valid), `clients{claudeCode, vscode, cursor}`. "
+        "`projects[{slug, url}]`, `toolsets[{slug, toolset, url}]`, `endpoint` (the one in `clients`), "
+        "`token{state, id?, name?, secret?}` (`created` with its secret, once; `exists`; `none` that is valid), "
+        "`clients{claudeCode, vscode, cursor}`. "
         "`session_opened`: `session`, `token`; `session_closed`: `session`; `refused`: `status`; `approval_asked`: "
         "`id`, `project`, `workspace`, `tool`, `client`, `expires`; `approval_closed`: `id`, `status`, `way`; "
         "`warning`: `message`; `events_lost`: `count`; `stopping`; `stopped`."
@@ -59,6 +61,15 @@ def serve(
         list[str] | None,
         typer.Option("--allowed-host", metavar="NAME", help="A name the proxy is reached by. May be given repeatedly."),
     ] = None,
+    toolset: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--toolset",
+            metavar="NAME",
+            help="Serve this toolset too, at /p/PROJECT/NAME/mcp: workspaces, agentexec, engine or sandbox. May be "
+            "given several times.",
+        ),
+    ] = None,
 ) -> None:
     """Serve MCP over HTTP until it is told to end: /mcp for all projects, /p/PROJECT/mcp for one.
 
@@ -68,10 +79,17 @@ def serve(
     session = session_of(ctx)
     session.refuse_workspace("serve")
     project = _find_own_project(session)
+    from exeora_ws.app import open_calls
     from exeora_ws.serve.options import HttpOptions
 
     _Serving(session, project).run(
-        HttpOptions(host=host, port=port, behind_proxy=behind_proxy, allowed_hosts=tuple(allowed_host or ()))
+        HttpOptions(
+            host=host,
+            port=port,
+            behind_proxy=behind_proxy,
+            allowed_hosts=tuple(allowed_host or ()),
+            toolsets={name: open_calls(session.app, [name]) for name in toolset or ()},
+        )
     )
 
 
@@ -144,12 +162,16 @@ class _Serving:
         base = self._public or str(facts["url"])
         urls = {"account": f"{base}/mcp"}
         urls |= {project["slug"]: f"{base}/p/{project['slug']}/mcp" for project in facts["projects"]}
+        toolsets = [
+            {**each, "url": f"{base}/p/{each['slug']}/{each['toolset']}/mcp"} for each in facts.get("toolsets", [])
+        ]
         endpoint = urls["account"] if self._project is None else f"{base}/p/{self._project.slug}/mcp"
         token = self._find_token()
         return {
             "url": facts["url"],
             "account": urls.pop("account"),
             "projects": [{"slug": slug, "url": url} for slug, url in urls.items()],
+            "toolsets": toolsets,
             "endpoint": endpoint,
             "token": token,
             "clients": make_snippets(endpoint, token.get("secret")),
@@ -173,6 +195,7 @@ class _Serving:
 
 def _show_ready(facts: Facts) -> list[str]:
     rows = [("account", facts["account"]), *((project["slug"], project["url"]) for project in facts["projects"])]
+    rows += [(f"{each['slug']} {each['toolset']}", each["url"]) for each in facts["toolsets"]]
     token = facts["token"]
     return [*align(rows), "", *_TOKEN_LINES[token["state"]](token), "", *show_snippets(facts["clients"])]
 
