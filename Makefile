@@ -40,6 +40,8 @@ format: $(INSTALLED)
 
 docs: $(INSTALLED)
 	@PYTHONPATH=tests $(BIN)/python -m support.cli_reference
+	@PYTHONPATH=tests $(BIN)/python -m support.tools_reference
+	@PYTHONPATH=tests $(BIN)/python -m support.toolset_rules
 
 clean:
 	rm -rf $(VENV)

@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+from support import tools_reference
 from support.cli_reference import TARGET, write_reference
 from support.commandline import TOP, CommandLine
 
@@ -27,3 +28,16 @@ def test_the_json_documents_have_the_keys_that_the_reference_names(exeora: Comma
         document = exeora.inline(*words, "--json").document
         for key in set(document) - {"schema"}:
             assert f"`{key}" in section or f"{key}{{" in section or f"{key}[" in section, (words, key)
+
+
+def test_the_page_of_tools_is_made_of_the_tools():
+    assert tools_reference.TARGET.read_text() == tools_reference.write_reference(), "run `make docs`"
+
+
+def test_every_reason_that_a_tool_gives_is_explained_once():
+    from exeora_ws.tools.catalog import CATALOG
+
+    for tool in CATALOG.values():
+        section = tools_reference.TARGET.read_text().split(f"### {tool.name}\n")[1].split("\n### ")[0]
+        for reason in tool.reasons:
+            assert section.count(f"| `{reason}` |") == 1, (tool.name, reason)
