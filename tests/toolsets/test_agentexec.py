@@ -245,6 +245,7 @@ def test_commands_use_pipes(terminal):
 
 
 def test_a_text_that_json_makes_longer_than_an_answer_is_cut_further(terminal):
+    """A text that JSON makes longer than one answer holds is cut further, so that its session_id arrives."""
     line = "head -c 390000 /dev/zero; echo; echo ready; sleep 60"
     answer = terminal.result("exec_command", cmd=line, max_output_tokens=100_000, yield_time_ms=1_500)
     assert answer["exit_code"] == "running"
