@@ -490,6 +490,15 @@ def test_read_gives_two_thousand_lines_by_default(terminal, top):
     assert "offset 2001" in shown
 
 
+def test_more_numbered_lines_than_an_answer_holds(terminal, top):
+    """Numbers that make short lines too long for one answer cut it at a line, saying where to go on."""
+    (top / "a.txt").write_text("x\n" * 240_000)
+    shown = terminal.text("read", path="a.txt", limit=240_000)
+    last, _, told = shown.rpartition("\n[")
+    number = int(last.rstrip("\n").rpartition("\n")[2].split("\t")[0])
+    assert f"offset {number + 1}]" in told
+
+
 def test_read_past_the_end(terminal, top):
     """An offset past the end is an error that states the line count."""
     (top / "a.txt").write_text("x\n")
