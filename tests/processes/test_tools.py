@@ -294,4 +294,5 @@ def test_output_that_json_makes_larger_than_an_answer_is_cut_at_its_beginning(re
     assert 500_000 < len(json.dumps(got)) < RESULT_BYTES
     assert got["stdout"].endswith("\0last\n")
     assert "first" not in got["stdout"]
-    assert got["stderr"].endswith("last\n")
+    # Oldest goes by when it was read: the few bytes of error output may come before the last of the flood.
+    assert "last\n".endswith(got["stderr"]) or got["stderr"].endswith("last\n")
