@@ -276,7 +276,7 @@ class Session:
         from exeora_ws.tools.call import RawCall
 
         calls, name = (
-            (self.find_calls(tool), tool) if isinstance(tool, str) else (self.app.calls.having(tool), tool.name)
+            (self.find_calls(tool), tool) if isinstance(tool, str) else (self.app.calls.with_only(tool), tool.name)
         )
         outcome = calls.make(RawCall(name, arguments), caller)
         if outcome.error is not None:

@@ -24,8 +24,9 @@ from exeora_ws.errors import ExeoraError, InternalError, ToolFailed
 from exeora_ws.locks import try_lock
 from exeora_ws.processes import wire
 from exeora_ws.processes.command import Command, Owner
-from exeora_ws.processes.records import PROCESS_MIGRATIONS, Records, reap_leftovers
+from exeora_ws.processes.records import Records, reap_leftovers
 from exeora_ws.processes.running import Running
+from exeora_ws.processes.schema import PROCESS_MIGRATIONS
 from exeora_ws.processes.supervisor import Supervisor
 from exeora_ws.processes.table import TAG_VARIABLE
 from exeora_ws.settings import Places, find_places
