@@ -163,7 +163,7 @@ def open_app(places: Places | None = None) -> App:
     database = Database(where.database, MIGRATIONS)
     registry, news, records = Registry(database, where), CatalogNews(), Late(lambda: _open_records(database))
     upstreams = LateUpstreams(where, records, news)
-    supervisor = Late(lambda: _open_supervisor(records))
+    supervisor = Late(lambda: _open_supervisor(registry, records))
     inventory = Inventory(
         registry,
         where,
@@ -220,10 +220,12 @@ def _open_records(database: Database) -> "Records":
     return Records(database)
 
 
-def _open_supervisor(records: "Late[Records]") -> "Supervisor":
+def _open_supervisor(registry: Registry, records: "Late[Records]") -> "Supervisor":
     from exeora_ws.processes.supervisor import Supervisor
 
-    return Supervisor(records=records())
+    return Supervisor(
+        records=records(), is_there=lambda workspace: registry.find_root(WorkspaceId(workspace)) is not None
+    )
 
 
 def _open_setup(registry: Registry, supervisor: "Late[Supervisor]") -> "Setup":
