@@ -41,6 +41,7 @@ format: $(INSTALLED)
 docs: $(INSTALLED)
 	@PYTHONPATH=tests $(BIN)/python -m support.cli_reference
 	@PYTHONPATH=tests $(BIN)/python -m support.tools_reference
+	@PYTHONPATH=tests $(BIN)/python -m support.toolset_rules
 
 clean:
 	rm -rf $(VENV)

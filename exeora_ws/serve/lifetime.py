@@ -37,7 +37,9 @@ async def prepare_for_long(app: App) -> None:
         log.exception("preparing for a long life failed")
 
 
-async def end_before_leaving(serve: Callable[[Signals], Awaitable[None]], app: App, *sessions: str) -> None:
+async def end_before_leaving(
+    serve: Callable[[Signals], Awaitable[None]], app: App, *endings: Callable[[], None]
+) -> None:
     """Serve, then end whatever this process has started, however serving came to its end, also by a bug.
 
     Signals are taken all the while: a client that has closed the input sends SIGTERM two seconds later, when a command
@@ -46,20 +48,20 @@ async def end_before_leaving(serve: Callable[[Signals], Awaitable[None]], app: A
     Args:
         serve: serves until it is over; given the signals that ask for the end.
         app: the core.
-        sessions: those that end with the server.
+        endings: end what ends with the server besides the core, its sessions; called first.
     """
     with anyio.open_signal_receiver(*list_ending_signals()) as signals:
         try:
             await serve(signals)
         finally:
             with anyio.CancelScope(shield=True):
-                await to_thread.run_sync(_end, app, sessions)
+                await to_thread.run_sync(_end, app, endings)
 
 
-def _end(app: App, sessions: tuple[str, ...]) -> None:
+def _end(app: App, endings: tuple[Callable[[], None], ...]) -> None:
     try:
-        for session in sessions:
-            app.close_session(session)
+        for end in endings:
+            end()
     finally:
         app.close()
 

@@ -13,6 +13,8 @@ from mcp_types import SubscriptionsListenRequestParams, SubscriptionsListenResul
 from exeora_ws.serve.lifetime import look_after
 
 _SEND_SECONDS = 5.0
+_QUIET_SECONDS = 0.1
+"""How long changes are collected before anybody is told."""
 
 
 class Notices:
@@ -60,6 +62,7 @@ class Notices:
         self._loop = asyncio.get_running_loop()
         while True:
             await self._changed.wait()
+            await anyio.sleep(_QUIET_SECONDS)
             self._changed = anyio.Event()
             await self._bus.publish(ToolsListChanged())
             async with anyio.create_task_group() as all_at_once:

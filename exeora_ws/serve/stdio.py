@@ -49,7 +49,7 @@ def serve_stdio(app: App, scope: Scope, *, calls: Calls | None = None, manual: M
     forget = app.news.subscribe(conversation.notify_tools_changed)
     with announce_server(app.places, face="stdio"), divert_standard_streams() as (wire_in, wire_out):
         wire = _Wire(app, session, conversation, (wire_in, wire_out))
-        anyio.run(end_before_leaving, wire.serve, app, session)
+        anyio.run(end_before_leaving, wire.serve, app, wire.end_session)
     forget()
     if not conversation.all_ended:
         # A call does not end although it was told to: its thread would keep the process.

@@ -9,7 +9,7 @@ from exeora_ws.errors import InvalidArguments
 from exeora_ws.files.difference import Diff, diff_contents
 from exeora_ws.files.editing import edit_file, encode_text, write_file
 from exeora_ws.files.listing import Entry, list_folder
-from exeora_ws.files.reading import number_lines, read_text
+from exeora_ws.files.reading import read_text
 from exeora_ws.files.replacing import Replacement
 from exeora_ws.files.ripgrep import Patience
 from exeora_ws.files.searching import Query, search
@@ -19,7 +19,7 @@ from exeora_ws.tools.files import make_keeping, make_reach, make_ripgrep
 from exeora_ws.tools.services import Services
 from exeora_ws.tools.spec import READS, Call, Hints, Needs, Routing, Tool
 from exeora_ws.toolsets.terminal import EXEC_COMMAND, WRITE_STDIN
-from exeora_ws.toolsets.wording import SnakeArguments, Text, make_relative, render_text
+from exeora_ws.toolsets.wording import SnakeArguments, Text, make_relative, number_what_fits, render_text
 
 Path = Annotated[str, Meta(description="Relative to the workspace, or absolute inside it.")]
 
@@ -63,7 +63,7 @@ def _read(call: Call[ReadArguments, Services]) -> Text:
     asked = call.arguments
     with make_reach(call).locate_for_reading(_path(call, asked.path)) as spot:
         got = read_text(spot, offset=asked.offset, limit=asked.limit, cancellation=call.cancellation)
-    text = number_lines(got, separator="\t")
+    text, got = number_what_fits(got, separator="\t")
     if got.replaced:
         text += f"\n[{got.replaced} bytes are not UTF-8 and are shown as U+FFFD]"
     if got.next_column is not None:

@@ -6,12 +6,11 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, UnsetType
 
 from exeora_ws.errors import InvalidArguments, ToolFailed
-from exeora_ws.files.sizes import count_json_bytes
 from exeora_ws.limits import (
     EXEC_KEPT_BYTES,
     EXEC_OUTPUT_TOKENS,
@@ -21,21 +20,17 @@ from exeora_ws.limits import (
     EXEC_YIELD_MAX_MS,
     EXEC_YIELD_MIN_MS,
     LIVE_PROCESSES_AGENTEXEC,
-    RESULT_TEXT_BYTES,
 )
-from exeora_ws.processes.output import Fresh, Piece
-from exeora_ws.processes.process import Finish
+from exeora_ws.processes.output import Fresh
 from exeora_ws.processes.run import CANCEL_GRACE_SECONDS
 from exeora_ws.processes.running import Running
 from exeora_ws.tools.processes import START_REASONS, find_owner, open_command
 from exeora_ws.tools.services import Services
 from exeora_ws.tools.spec import Call, Hints, Needs, Routing, Tool
 from exeora_ws.toolsets.login_shell import load_login_shell
-from exeora_ws.toolsets.wording import SnakeArguments, SnakeResult, make_relative
+from exeora_ws.toolsets.terminal_answer import NONE, Answer, cut_to_fit, find_exit_code, render_answer, show_leftovers
+from exeora_ws.toolsets.wording import SnakeArguments, make_relative
 
-NONE = "none"
-_BY_SIGNAL = 128
-_SIGNAL_NUMBER = re.compile(r"SIG(\d+)\Z")
 _INTERRUPT, _END_OF_INPUT = "\x03", "\x04"
 _KEYS = re.compile("[\x03\x04]|[^\x03\x04]+")
 
@@ -92,23 +87,6 @@ class TypeArguments(SnakeArguments, frozen=True, kw_only=True):
         | UnsetType
     ) = UNSET
     max_output_tokens: Tokens = EXEC_OUTPUT_TOKENS
-
-
-class Answer(SnakeResult, frozen=True, kw_only=True):
-    """Result of both: always these four fields, in this order."""
-
-    exit_code: int | Literal["running"]
-    seconds: float
-    session_id: str
-    text: str
-
-
-def render_answer(answer: Answer) -> str:
-    """Give the four fields as text."""
-    return (
-        f"exit_code: {answer.exit_code}\nseconds: {answer.seconds:.3f}\nsession_id: {answer.session_id}\n"
-        f"text:\n{answer.text}"
-    )
 
 
 @dataclass(frozen=True)
@@ -201,9 +179,9 @@ def _answer(call: Call[Any, Services], running: Running, fresh: Fresh, started_a
     """Say what it wrote since the last answer, and how it ended if it has; then it is forgotten."""
     finish = running.process.finish
     piece = fresh.take(final=finish is not None)
-    text = _cut_to_fit(piece, max(1, call.arguments.max_output_tokens) * EXEC_TOKEN_CHARACTERS)
+    text = cut_to_fit(piece, max(1, call.arguments.max_output_tokens) * EXEC_TOKEN_CHARACTERS)
     if finish is not None:
-        text += _show_leftovers(finish)
+        text += show_leftovers(finish)
         _let_go(call, running)
     return Answer(
         exit_code="running" if finish is None else find_exit_code(finish),
@@ -211,48 +189,6 @@ def _answer(call: Call[Any, Services], running: Running, fresh: Fresh, started_a
         session_id=running.id if finish is None else NONE,
         text=text,
     )
-
-
-def _cut_to_fit(piece: Piece, most: int) -> str:
-    """Cut further where JSON makes the text longer than an answer: the answer must come, for its session_id."""
-    text = cut_middle(piece, most)
-    while (size := count_json_bytes(text)) > RESULT_TEXT_BYTES:
-        most = min(most, len(text)) * RESULT_TEXT_BYTES // size
-        text = cut_middle(piece, most)
-    return text
-
-
-def cut_middle(piece: Piece, most: int) -> str:
-    """Give at most `most` characters of it, the first and the last, and between them how much was cut."""
-    head, tail = piece.head, piece.tail
-    if not piece.left_out and len(head) <= most:
-        return head
-    if not piece.left_out:
-        head, tail = head[: len(head) // 2], head[len(head) // 2 :]
-    first, last = (most + 1) // 2, most // 2
-    kept_head, kept_tail = head[:first], tail[max(0, len(tail) - last) :]
-    cut = piece.left_out + _size(head[first:]) + _size(tail[: len(tail) - len(kept_tail)])
-    return f"{kept_head}\n[… {cut} bytes cut …]\n{kept_tail}" if cut else kept_head + kept_tail
-
-
-def _size(text: str) -> int:
-    return len(text.encode())
-
-
-def find_exit_code(finish: Finish) -> int:
-    """Give the exit code, 128 plus the signal's number for a command that a signal ended."""
-    if finish.code is not None:
-        return finish.code
-    name = finish.signal or "SIGKILL"
-    numbered = _SIGNAL_NUMBER.match(name)
-    return _BY_SIGNAL + (int(numbered[1]) if numbered else int(signal.Signals[name]))
-
-
-def _show_leftovers(finish: Finish) -> str:
-    if not finish.leftovers:
-        return ""
-    names = ", ".join(f"{left.program} ({left.pid})" for left in finish.leftovers)
-    return f"\n[left running when the command ended, and ended with it: {names}]"
 
 
 @contextmanager

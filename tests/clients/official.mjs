@@ -53,13 +53,14 @@ for (const step of task.steps) {
     results.push({ tool: step.tool, thrown: String(error) });
   }
 }
-const prompt = await client.getPrompt({ name: "coding_agent" });
+// Only the default toolset has prompts.
+const prompt = client.getServerCapabilities()?.prompts ? await client.getPrompt({ name: "coding_agent" }) : undefined;
 console.log(
   JSON.stringify({
     server: client.getServerVersion(),
     instructions: client.getInstructions(),
     tools,
-    prompt: prompt.messages[0].content.text,
+    prompt: prompt?.messages[0].content.text,
     results,
   }),
 );

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 from contextlib import suppress
+from functools import partial
 
 import anyio
 import anyio.lowlevel
@@ -356,7 +357,7 @@ def test_a_bug_in_a_server_leaves_nothing_running():
 
     app = Ended()
     with pytest.raises(ToolFailed):
-        anyio.run(end_before_leaving, serve, app, "session-1")
+        anyio.run(end_before_leaving, serve, app, partial(app.close_session, "session-1"))
     assert (app.sessions, app.closed) == (["session-1"], 1)
 
 

@@ -12,7 +12,7 @@ from exeora_ws.cancellation import Cancellation
 from exeora_ws.limits import LIVE_PROCESSES_AGENTEXEC
 from exeora_ws.processes.output import Fresh, Piece
 from exeora_ws.toolsets import login_shell
-from exeora_ws.toolsets.terminal import cut_middle
+from exeora_ws.toolsets.terminal_answer import cut_middle
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -245,6 +245,7 @@ def test_commands_use_pipes(terminal):
 
 
 def test_a_text_that_json_makes_longer_than_an_answer_is_cut_further(terminal):
+    """A text that JSON makes longer than one answer holds is cut further, so that its session_id arrives."""
     line = "head -c 390000 /dev/zero; echo; echo ready; sleep 60"
     answer = terminal.result("exec_command", cmd=line, max_output_tokens=100_000, yield_time_ms=1_500)
     assert answer["exit_code"] == "running"
@@ -487,6 +488,15 @@ def test_read_gives_two_thousand_lines_by_default(terminal, top):
     shown = terminal.text("read", path="a.txt")
     assert shown.count("\tx\n") == 2000
     assert "offset 2001" in shown
+
+
+def test_more_numbered_lines_than_an_answer_holds(terminal, top):
+    """Numbers that make short lines too long for one answer cut it at a line, saying where to go on."""
+    (top / "a.txt").write_text("x\n" * 240_000)
+    shown = terminal.text("read", path="a.txt", limit=240_000)
+    last, _, told = shown.rpartition("\n[")
+    number = int(last.rstrip("\n").rpartition("\n")[2].split("\t")[0])
+    assert f"offset {number + 1}]" in told
 
 
 def test_read_past_the_end(terminal, top):

@@ -188,6 +188,16 @@ def test_a_file_too_large_says_how_to_go_on(engine, top):
     assert answer["content"][0]["text"].endswith(f"\n\n[{notice}]")
 
 
+def test_a_range_too_large_says_how_to_go_on(engine, top):
+    """A range is never cut silently: where numbers make it too long for one answer, it says where to go on."""
+    (top / "a.txt").write_text("x\n" * 240_000)
+    answer = engine("read_file", path="a.txt", start_line=1)["structuredContent"]
+    header, _, rest = answer["text"].partition("\n")
+    last = int(rest.rstrip("\n").rpartition("\n")[2].split("|")[0])
+    assert header == f"[a.txt: lines 1-{last} of 240000]"
+    assert answer["notice"].endswith(f"start_line {last + 1}")
+
+
 @pytest.mark.parametrize(
     "name",
     ["a.png", "a.JPG", "s.mp3", "v.mp4", "d.pdf", "d.docx", "t.xlsx", "p.pptx", "z.zip", "z.tar.gz", "b.epub"],
@@ -391,6 +401,14 @@ def test_no_text_is_written_to_a_binary_path(engine, top, name):
         assert engine.refusal("edit_file", path=name, search="", replace="x")["reason"] == "binary_path"
     assert not (top / name).exists()
     assert engine.refusal("revert_file", path=name)["reason"] == "no_snapshot"
+
+
+def test_a_link_is_no_way_around_a_binary_path(engine, top):
+    """The guard holds for where a path really leads."""
+    (top / "a.png").write_bytes(b"PNG")
+    os.symlink("a.png", top / "a.txt")
+    assert engine.refusal("write_file", path="a.txt", content="x")["reason"] == "binary_path"
+    assert (top / "a.png").read_bytes() == b"PNG"
 
 
 def test_the_refusal_names_what_would_make_the_file(engine):
@@ -680,6 +698,13 @@ def test_run_shell_folds_its_outputs_and_code_in(engine):
     """Combined output with stderr and exit code folded in."""
     assert engine.text("run_shell", command="echo out; echo err >&2; exit 3") == "out\n\nSTDERR:\nerr\n\nExit code: 3"
     assert engine.text("run_shell", command="echo out") == "out\n\nExit code: 0"
+
+
+def test_output_that_json_makes_longer_than_an_answer_is_cut(engine):
+    """What does not fit into one answer is left out from the beginning, and that is said."""
+    answer = engine("run_shell", command="head -c 190000 /dev/zero; echo last")["structuredContent"]
+    assert answer["text"].endswith("last\n\nExit code: 0")
+    assert "there was more" in answer["notice"]
 
 
 def test_run_shell_says_which_signal(engine):

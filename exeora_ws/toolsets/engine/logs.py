@@ -12,7 +12,9 @@ from msgspec import Meta
 from exeora_ws.errors import ExeoraError, InvalidArguments, ToolFailed
 from exeora_ws.files.reading import decode_shown
 from exeora_ws.files.ripgrep import Patience, find_ripgrep, read_chunks
+from exeora_ws.files.sizes import keep_newest
 from exeora_ws.files.spot import Spot
+from exeora_ws.limits import RESULT_TEXT_BYTES
 from exeora_ws.tools.file_reasons import NOT_A_FILE, PATHS, SEARCHES
 from exeora_ws.tools.files import make_reach
 from exeora_ws.tools.processes import make_place_environment
@@ -56,12 +58,15 @@ def _show(title: str, raw: bytes, call: Call[LogArguments, Services]) -> str:
     rows = chosen.split(b"\n")
     rows = rows[:-1] if rows[-1] == b"" else rows
     shown, cut = _take_last(rows, min(max(asked.lines, 1), _MOST_LINES))
-    text, _ = decode_shown(b"\n".join(shown))
+    whole, _ = decode_shown(b"\n".join(shown))
+    text, _, shortened = keep_newest(whole, "", RESULT_TEXT_BYTES)
     about = f"last {len(shown)} of {total} lines" if not asked.filter else (
         f"last {len(shown)} of {len(rows)} lines that match, of {total}"
     )  # fmt: skip
     if cut:
         about += "; longer ones are cut"
+    if shortened:
+        about += "; the oldest of these are left out"
     fence = "`" * max(3, 1 + max((len(run) for run in re.findall(r"`{3,}", text)), default=0))
     return f"## {title} ({about})\n{fence}\n{text}\n{fence}"
 

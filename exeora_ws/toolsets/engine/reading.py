@@ -8,7 +8,7 @@ from exeora_ws.errors import InvalidArguments, ToolFailed
 from exeora_ws.files.globs import parse_glob
 from exeora_ws.files.listing import list_tree
 from exeora_ws.files.outline import Branch, outline
-from exeora_ws.files.reading import TextRange, number_lines, read_text
+from exeora_ws.files.reading import TextRange, read_text
 from exeora_ws.files.ripgrep import Patience
 from exeora_ws.files.searching import Found, Query, search
 from exeora_ws.files.spot import Spot
@@ -30,7 +30,7 @@ from exeora_ws.toolsets.engine.words import (
     render_failure,
     render_said,
 )
-from exeora_ws.toolsets.wording import SnakeArguments
+from exeora_ws.toolsets.wording import SnakeArguments, number_what_fits
 
 _DEPTH = 3
 
@@ -97,11 +97,12 @@ def _show_range(spot: Spot, first: int, last: int | None, call: Call[ReadArgumen
     if total == 0:
         return Said(text=f"[{spot.shown}: the file is empty: 0 lines]")
     wanted = None if last is None else last - first + 1
-    got = read_text(spot, offset=first, limit=wanted, cancellation=call.cancellation)
+    read = read_text(spot, offset=first, limit=wanted, cancellation=call.cancellation)
+    numbered, got = number_what_fits(read)
     shown_to = got.next_line - 1 if got.next_line is not None else total
     if got.next_column is not None:
         shown_to += 1
-    text = f"[{spot.shown}: lines {first}-{shown_to} of {total}]\n{number_lines(got)}"
+    text = f"[{spot.shown}: lines {first}-{shown_to} of {total}]\n{numbered}"
     wanted_to = total if last is None else min(last, total)
     if got.next_column is not None:
         return Said(text=text, notice=f"line {got.next_line} is longer than one answer holds and was cut")

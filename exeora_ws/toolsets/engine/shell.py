@@ -6,7 +6,8 @@ from typing import Annotated
 from msgspec import UNSET, Meta
 
 from exeora_ws.errors import InvalidArguments
-from exeora_ws.limits import RUN_OUTPUT_BYTES, RUN_TIMEOUT_MAX_MS
+from exeora_ws.files.sizes import keep_newest
+from exeora_ws.limits import RESULT_TEXT_BYTES, RUN_OUTPUT_BYTES, RUN_TIMEOUT_MAX_MS
 from exeora_ws.processes.output import Stream, Tail
 from exeora_ws.processes.process import Finish
 from exeora_ws.processes.run import run
@@ -61,10 +62,10 @@ def _run(call: Call[ShellArguments, Services]) -> Said:
             cancellation=call.cancellation,
             on_output=show_newest_line(call.progress),
         )
-    text, errors = tail.text(Stream.STDOUT), tail.text(Stream.STDERR)
+    text, errors, cut = keep_newest(tail.text(Stream.STDOUT), tail.text(Stream.STDERR), RESULT_TEXT_BYTES)
     if errors:
         text += f"\nSTDERR:\n{errors}"
-    notes = _list_notes(finish, truncated=tail.truncated)
+    notes = _list_notes(finish, truncated=tail.truncated or cut)
     return Said(text=f"{text}\nExit code: {_show_code(finish)}", notice="; ".join(notes) or UNSET)
 
 
@@ -75,7 +76,7 @@ def _show_code(finish: Finish) -> str:
 
 
 def _list_notes(finish: Finish, *, truncated: bool) -> list[str]:
-    notes = [f"only the newest {RUN_OUTPUT_BYTES} bytes are shown"] if truncated else []
+    notes = ["only the newest of the output is shown: there was more"] if truncated else []
     if finish.leftovers:
         left = ", ".join(f"{each.program} ({each.pid})" for each in finish.leftovers)
         notes.append(f"it left running, and what was ended: {left}")

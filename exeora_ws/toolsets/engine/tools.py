@@ -4,10 +4,11 @@ from typing import Any
 
 from exeora_ws.tools.services import Services
 from exeora_ws.tools.spec import Tool
+from exeora_ws.toolsets.engine.editing import EDIT_FILE
 from exeora_ws.toolsets.engine.logs import READ_LOGS
 from exeora_ws.toolsets.engine.reading import LIST_FILES, READ_FILE, SEARCH_FILES
 from exeora_ws.toolsets.engine.shell import RUN_SHELL
-from exeora_ws.toolsets.engine.writing import EDIT_FILE, REVERT_FILE, WRITE_FILE
+from exeora_ws.toolsets.engine.writing import REVERT_FILE, WRITE_FILE
 
 ENGINE_TOOLS: tuple[Tool[Any, Any, Services], ...] = (
     READ_FILE,
