@@ -42,7 +42,7 @@ if TYPE_CHECKING:  # what is made late is imported late
     from exeora_ws.upstream.instance import Surroundings
     from exeora_ws.upstream.upstreams import Upstreams
     from exeora_ws.workspaces.remove import Removal
-    from exeora_ws.workspaces.setup import Prepared, Setup
+    from exeora_ws.workspaces.setup import Prepared, RunLine, Setup
     from exeora_ws.workspaces.upkeep import Upkeep
 
 MIGRATIONS = {
@@ -229,10 +229,15 @@ def _open_supervisor(registry: Registry, records: "Late[Records]") -> "Superviso
 
 
 def _open_setup(registry: Registry, supervisor: "Late[Supervisor]") -> "Setup":
-    from exeora_ws.tools.setup_commands import make_line_runner
     from exeora_ws.workspaces.setup import Setup
 
-    return Setup(registry, make_line_runner(supervisor))
+    def make_runner() -> "RunLine":
+        from exeora_ws.tools.setup_commands import make_line_runner
+
+        return make_line_runner(supervisor)
+
+    runner = Late(make_runner)
+    return Setup(registry, lambda *given: runner()(*given))  # noqa: PLW0108  not before a set-up runs something
 
 
 def _open_snapshots(places: Places) -> "Snapshots":
