@@ -92,6 +92,11 @@ class Session:
 
         return open_app()
 
+    def close(self) -> None:
+        """End what this command has started and leave nothing of it on record."""
+        if "app" in self.__dict__:
+            self.app.close()
+
     @cached_property
     def folder(self) -> Path:
         """The current directory.
