@@ -1,6 +1,8 @@
 """Every test runs sealed off: its own HOME and XDG folders, its own Git identity, nothing from the machine's user."""
 
+import logging
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -53,6 +55,16 @@ def sealed(home: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     return environment
+
+
+@pytest.fixture(autouse=True)
+def own_log() -> Iterator[None]:
+    """A server in this process keeps a log of its own; the next test's server shall not write into this one's."""
+    yield
+    root = logging.getLogger()
+    for handler in [h for h in root.handlers if isinstance(h, logging.FileHandler) and h.baseFilename != os.devnull]:
+        root.removeHandler(handler)
+        handler.close()
 
 
 @pytest.fixture

