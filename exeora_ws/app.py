@@ -16,9 +16,7 @@ import msgspec
 from exeora_ws.database import Database
 from exeora_ws.environment import without_git_routing
 from exeora_ws.errors import ExeoraError, InvalidArguments
-from exeora_ws.files.patch import recover_patches
-from exeora_ws.files.snapshots import Snapshots
-from exeora_ws.git.opening import load_libgit2
+from exeora_ws.late import Late
 from exeora_ws.names import ProjectId, WorkspaceId
 from exeora_ws.policy.approvals import APPROVAL_MIGRATIONS, Approvals
 from exeora_ws.policy.attendance import Attendance
@@ -26,34 +24,26 @@ from exeora_ws.policy.audit import AUDIT_MIGRATIONS, Audit
 from exeora_ws.policy.gate import Gate
 from exeora_ws.policy.signing import Signer
 from exeora_ws.policy.sources import PolicyBook
-from exeora_ws.processes.environment import without_secrets
-from exeora_ws.processes.piped import spawn_piped
-from exeora_ws.processes.records import (
-    PROCESS_MIGRATIONS,
-    Records,
-    list_live,
-    reap_leftovers,
-    stop_workspace_everywhere,
-)
-from exeora_ws.processes.supervisor import Supervisor
+from exeora_ws.processes.schema import PROCESS_MIGRATIONS, has_servers
 from exeora_ws.settings import Places, find_places, load_settings
 from exeora_ws.tools.call import AnyTool, Calls
 from exeora_ws.tools.catalog import CATALOG, DEFAULT
 from exeora_ws.tools.gate import CallGate
 from exeora_ws.tools.news import CatalogNews
 from exeora_ws.tools.services import Services
-from exeora_ws.tools.setup_commands import make_line_runner
-from exeora_ws.tools.workspaces import show_removal, show_setup
 from exeora_ws.workspaces.inventory import Inventory
 from exeora_ws.workspaces.registry import REGISTRY_MIGRATIONS, Registry
-from exeora_ws.workspaces.remove import Removal
-from exeora_ws.workspaces.setup import Prepared, Setup
-from exeora_ws.workspaces.sweeper import MODULE as SWEEPER
-from exeora_ws.workspaces.upkeep import Upkeep
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # what is made late is imported late
+    from exeora_ws.files.snapshots import Snapshots
+    from exeora_ws.processes.piped import PipedChild
+    from exeora_ws.processes.records import Records
+    from exeora_ws.processes.supervisor import Supervisor
     from exeora_ws.upstream.instance import Surroundings
     from exeora_ws.upstream.upstreams import Upstreams
+    from exeora_ws.workspaces.remove import Removal
+    from exeora_ws.workspaces.setup import Prepared, RunLine, Setup
+    from exeora_ws.workspaces.upkeep import Upkeep
 
 MIGRATIONS = {
     "registry": REGISTRY_MIGRATIONS,
@@ -70,7 +60,7 @@ class App:
 
     places: Places
     inventory: Inventory
-    upkeep: Upkeep
+    late_upkeep: "Late[Upkeep]"
     services: Services
     calls: Calls
     session_closers: tuple[Callable[[str], object], ...] = ()
@@ -84,6 +74,11 @@ class App:
     attendance: Attendance = field(kw_only=True)
     """Who is there to answer them."""
 
+    @property
+    def upkeep(self) -> "Upkeep":
+        """What people do with workspaces beside the tools."""
+        return self.late_upkeep()
+
     def close_session(self, session: str) -> None:
         """End what a conversation has started. Every server calls it once for each session."""
         for close in self.session_closers:
@@ -92,17 +87,23 @@ class App:
     def close(self) -> None:
         """End everything this process has started. A server calls it at its end."""
         self.upstreams.close()
-        self.services.supervisor.close()
+        supervisor = self.services.late_supervisor.made
+        if supervisor is not None:
+            supervisor.close()
 
     def stay(self) -> None:
         """Prepare for a long life: load what makes each of a server's many calls cheaper (100 ms, once)."""
+        from exeora_ws.git.opening import load_libgit2
+
         load_libgit2()
+        # From now on there is one to be closed, also when nothing has been started yet.
+        self.services.late_supervisor()
 
 
 class LateUpstreams:
     """The upstream servers, opened when they are first asked for: most commands never do."""
 
-    def __init__(self, places: Places, records: Records, news: CatalogNews) -> None:
+    def __init__(self, places: Places, records: "Late[Records]", news: CatalogNews) -> None:
         self._places = places
         self._records = records
         self._news = news
@@ -123,9 +124,11 @@ class LateUpstreams:
 
     def surroundings(self) -> "Surroundings":
         """Give what servers are started with; from then on a start after our death ends what they leave behind."""
-        from exeora_ws.upstream.instance import Surroundings  # noqa: PLC0415  80 ms that few commands need
+        from exeora_ws.processes.environment import without_secrets
+        from exeora_ws.processes.piped import spawn_piped
+        from exeora_ws.upstream.instance import Surroundings  # 80 ms that few commands need
 
-        self._records.announce()
+        self._records().announce()
         return Surroundings(partial(spawn_piped, writable_stdin=True), lambda: without_secrets(os.environ))
 
     def stop_directory(self, directory: Path) -> list[str]:
@@ -138,7 +141,7 @@ class LateUpstreams:
             self._opened.close()
 
     def _open(self) -> "Upstreams":
-        from exeora_ws.upstream.upstreams import Upstreams  # noqa: PLC0415  80 ms that few commands need
+        from exeora_ws.upstream.upstreams import Upstreams  # 80 ms that few commands need
 
         budget = load_settings(self._places).name_budget
         opened = Upstreams(self._places.mcp_file, self.surroundings(), budget=budget, report=self._tell)
@@ -158,29 +161,16 @@ def open_app(places: Places | None = None) -> App:
     """
     where = places or find_places()
     database = Database(where.database, MIGRATIONS)
-    records, news, registry = Records(database), CatalogNews(), Registry(database, where)
+    registry, news, records = Registry(database, where), CatalogNews(), Late(lambda: _open_records(database))
     upstreams = LateUpstreams(where, records, news)
-    supervisor = Supervisor(
-        records=records, is_there=lambda workspace: registry.find_root(WorkspaceId(workspace)) is not None
-    )
-
-    def stop_processes(workspace: WorkspaceId) -> Sequence[str]:
-        commands = [live.command for live in stop_workspace_everywhere(database, workspace)]
-        root = registry.find_root(workspace)
-        return commands + (upstreams.stop_directory(root) if root is not None else [])
-
+    supervisor = Late(lambda: _open_supervisor(registry, records))
     inventory = Inventory(
         registry,
         where,
         lambda: load_settings(where).managed_root(where),
-        stop_processes,
-        free_disk=lambda: start_in_background(SWEEPER, where),
-        setup=Setup(registry, make_line_runner(supervisor)),
-    )
-    upkeep = Upkeep(
-        inventory,
-        lambda: load_settings(where).trash_bytes,
-        lambda: Counter(live.workspace for live in list_live(database)),
+        lambda workspace: _stop_workspace(database, registry, upstreams, workspace),
+        free_disk=lambda: _free_disk(where),
+        setup=Late(lambda: _open_setup(registry, supervisor)),
     )
     services = Services(
         places=where,
@@ -188,28 +178,106 @@ def open_app(places: Places | None = None) -> App:
         home=Path(os.path.expanduser("~")),
         settings=lambda: load_settings(where),
         inventory=inventory,
-        supervisor=supervisor,
-        snapshots=Snapshots(where.snapshots),
-        spawn=spawn_piped,
+        late_supervisor=supervisor,
+        late_snapshots=Late(lambda: _open_snapshots(where)),
+        spawn=_spawn,
     )
-    reap_leftovers(database)
-    recover_patches(where.patches, where.locks)
-    inventory.recover()
+    _settle(where, database, inventory)
     approvals, attendance = Approvals(database), Attendance(where.locks)
     gate = Gate(approvals, attendance, Signer(where.data / "approval.key"))
     calls = Calls(CATALOG, services, CallGate(gate, PolicyBook(), Audit(database), services, CATALOG), upstreams)
     return App(
         where,
         inventory,
-        upkeep,
+        Late(lambda: _open_upkeep(where, database, inventory)),
         services,
         calls,
-        session_closers=(supervisor.close_session, services.memory.forget),
+        session_closers=(lambda session: supervisor().close_session(session), services.memory.forget),
         news=news,
         upstreams=upstreams,
         approvals=approvals,
         attendance=attendance,
     )
+
+
+def _settle(places: Places, database: Database, inventory: Inventory) -> None:
+    """Settle what killed processes have left; with nothing left it takes two queries and a look into a folder."""
+    if has_servers(database):
+        from exeora_ws.processes.records import reap_leftovers
+
+        reap_leftovers(database)
+    with suppress(FileNotFoundError):
+        if os.listdir(places.patches):
+            from exeora_ws.files.patch import recover_patches
+
+            recover_patches(places.patches, places.locks)
+    inventory.recover()
+
+
+def _open_records(database: Database) -> "Records":
+    from exeora_ws.processes.records import Records
+
+    return Records(database)
+
+
+def _open_supervisor(registry: Registry, records: "Late[Records]") -> "Supervisor":
+    from exeora_ws.processes.supervisor import Supervisor
+
+    return Supervisor(
+        records=records(), is_there=lambda workspace: registry.find_root(WorkspaceId(workspace)) is not None
+    )
+
+
+def _open_setup(registry: Registry, supervisor: "Late[Supervisor]") -> "Setup":
+    from exeora_ws.workspaces.setup import Setup
+
+    def make_runner() -> "RunLine":
+        from exeora_ws.tools.setup_commands import make_line_runner
+
+        return make_line_runner(supervisor)
+
+    runner = Late(make_runner)
+    return Setup(registry, lambda *given: runner()(*given))  # noqa: PLW0108  not before a set-up runs something
+
+
+def _open_snapshots(places: Places) -> "Snapshots":
+    from exeora_ws.files.snapshots import Snapshots
+
+    return Snapshots(places.snapshots)
+
+
+def _open_upkeep(places: Places, database: Database, inventory: Inventory) -> "Upkeep":
+    from exeora_ws.processes.records import list_live
+    from exeora_ws.workspaces.upkeep import Upkeep
+
+    return Upkeep(
+        inventory,
+        lambda: load_settings(places).trash_bytes,
+        lambda: Counter(live.workspace for live in list_live(database)),
+    )
+
+
+def _spawn(*arguments: Any, **options: Any) -> "PipedChild":
+    from exeora_ws.processes.piped import spawn_piped
+
+    return spawn_piped(*arguments, **options)
+
+
+def _stop_workspace(
+    database: Database, registry: Registry, upstreams: LateUpstreams, workspace: WorkspaceId
+) -> Sequence[str]:
+    """End what runs in a workspace, whoever started it; names it."""
+    from exeora_ws.processes.records import stop_workspace_everywhere
+
+    commands = [live.command for live in stop_workspace_everywhere(database, workspace)]
+    root = registry.find_root(workspace)
+    return commands + (upstreams.stop_directory(root) if root is not None else [])
+
+
+def _free_disk(places: Places) -> None:
+    from exeora_ws.workspaces.sweeper import MODULE
+
+    start_in_background(MODULE, places)
 
 
 def open_calls(app: App, toolsets: Sequence[str]) -> Calls:
@@ -237,9 +305,9 @@ def open_planned_calls(app: App, toolsets: Sequence[str], file: Path, stage: str
     Raises:
         InvalidArguments: reason `plan_invalid`, or as `open_calls`.
     """
-    from exeora_ws.toolsets.catalog import ENGINE  # noqa: PLC0415  as in `_collect`
-    from exeora_ws.toolsets.engine.calls import PlannedCalls  # noqa: PLC0415
-    from exeora_ws.toolsets.engine.plan import load_plan  # noqa: PLC0415
+    from exeora_ws.toolsets.catalog import ENGINE
+    from exeora_ws.toolsets.engine.calls import PlannedCalls
+    from exeora_ws.toolsets.engine.plan import load_plan
 
     if ENGINE not in toolsets:
         raise InvalidArguments("a plan is for toolset 'engine'", reason="plan_invalid", hint="add --toolset engine")
@@ -249,7 +317,7 @@ def open_planned_calls(app: App, toolsets: Sequence[str], file: Path, stage: str
 
 
 def _collect(app: App, toolsets: Sequence[str]) -> dict[str, AnyTool]:
-    from exeora_ws.toolsets.catalog import collect_tools  # noqa: PLC0415  40 ms that few commands need
+    from exeora_ws.toolsets.catalog import collect_tools  # 40 ms that few commands need
 
     collected = collect_tools(toolsets or (DEFAULT,))
     return {**app.calls.catalog, **collected} if DEFAULT in toolsets or not toolsets else collected
@@ -264,8 +332,8 @@ def open_agentexec(app: App, folder: Path, level: str) -> tuple[Calls, ProjectId
         InvalidArguments: reason `unknown_level`, `missing_folder`.
         ToolFailed: the folder can be no workspace's root.
     """
-    from exeora_ws.toolsets.anchor import AnchoredCalls, find_anchor  # noqa: PLC0415  as in `_collect`
-    from exeora_ws.toolsets.catalog import LEVELS, collect_tools  # noqa: PLC0415
+    from exeora_ws.toolsets.anchor import AnchoredCalls, find_anchor
+    from exeora_ws.toolsets.catalog import LEVELS, collect_tools
 
     if level not in LEVELS:
         raise InvalidArguments(
@@ -281,27 +349,31 @@ def open_calls_with(app: App, tool: str) -> Calls:
     """Give the way of a call to one tool, whatever toolset has it: the default one where it does."""
     if tool in app.calls.catalog:
         return app.calls
-    from exeora_ws.toolsets.catalog import find_toolsets_with  # noqa: PLC0415  as in `_collect`
+    from exeora_ws.toolsets.catalog import find_toolsets_with
 
     others = find_toolsets_with(tool)
     return open_calls(app, others[:1]) if others else app.calls
 
 
-def describe_setup(prepared: Prepared) -> dict[str, Any]:
+def describe_setup(prepared: "Prepared") -> dict[str, Any]:
     """Give what was done to make a workspace ready as the tools' results show it, for commands that are no tools."""
+    from exeora_ws.tools.workspaces import show_setup
+
     shown: dict[str, Any] = msgspec.to_builtins(show_setup(prepared))
     return shown
 
 
-def describe_removal(removal: Removal) -> dict[str, Any]:
+def describe_removal(removal: "Removal") -> dict[str, Any]:
     """Give a removal as the tools' results show it."""
+    from exeora_ws.tools.workspaces import show_removal
+
     shown: dict[str, Any] = msgspec.to_builtins(show_removal(removal))
     return shown
 
 
 def start_in_background(module: str, places: Places) -> None:
     """Start a module of ours as a process that outlives this one and has none of its descriptors; never fails."""
-    from exeora_ws.processes.spawn import DEVNULL, spawn  # noqa: PLC0415  most commands start nothing
+    from exeora_ws.processes.spawn import DEVNULL, spawn
 
     above = str(Path(__file__).parents[1])
     environ = {

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 TOP = Path(__file__).parents[1]
-WORDS = {"errors", "names", "limits", "settings", "cancellation", "environment", "locks", "storage", "database"}
+WORDS = {"errors", "names", "limits", "settings", "cancellation", "environment", "locks", "storage", "database", "late"}
 ROOMS: dict[str, set[str]] = {
     **dict.fromkeys(WORDS, WORDS),
     "git": WORDS,

@@ -44,7 +44,11 @@ def run(words: list[str]) -> int:
 
 def _run(words: list[str]) -> int:
     completion.prepare()
-    code = build()(words, prog_name=NAME, standalone_mode=False, obj=Session())
+    session = Session()
+    try:
+        code = build()(words, prog_name=NAME, standalone_mode=False, obj=session)
+    finally:
+        session.close()
     sys.stdout.flush()
     return code if isinstance(code, int) else answer.DONE
 

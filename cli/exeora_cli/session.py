@@ -92,6 +92,11 @@ class Session:
 
         return open_app()
 
+    def close(self) -> None:
+        """End what this command has started and leave nothing of it on record."""
+        if "app" in self.__dict__:
+            self.app.close()
+
     @cached_property
     def folder(self) -> Path:
         """The current directory.
@@ -276,7 +281,7 @@ class Session:
         from exeora_ws.tools.call import RawCall
 
         calls, name = (
-            (self.find_calls(tool), tool) if isinstance(tool, str) else (self.app.calls.having(tool), tool.name)
+            (self.find_calls(tool), tool) if isinstance(tool, str) else (self.app.calls.with_only(tool), tool.name)
         )
         outcome = calls.make(RawCall(name, arguments), caller)
         if outcome.error is not None:

@@ -8,7 +8,6 @@ import os
 import stat as modes
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Literal
 
 from exeora_ws.errors import ExeoraError
 from exeora_ws.files.faults import translated
@@ -18,11 +17,10 @@ from exeora_ws.files.paths import join_shown, split_path
 from exeora_ws.files.ripgrep import Patience, Ripgrep
 from exeora_ws.files.root import Root
 from exeora_ws.files.sizes import take_what_fits
-from exeora_ws.files.spot import Spot
+from exeora_ws.files.spot import Kind, Spot
 from exeora_ws.files.tree import Tree, sort_key
 from exeora_ws.limits import LIST_ENTRIES
 
-Kind = Literal["file", "directory", "symlink", "other"]
 _KINDS: dict[int, Kind] = {modes.S_IFREG: "file", modes.S_IFDIR: "directory", modes.S_IFLNK: "symlink"}
 
 

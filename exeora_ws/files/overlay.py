@@ -4,11 +4,11 @@ import os
 import stat as modes
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
 
 from exeora_ws.errors import ExeoraError, InvalidArguments, PathNotFound, ToolFailed
 from exeora_ws.files.editing import encode_text, load_text
-from exeora_ws.files.hunks import Hunk, apply_hunks
+from exeora_ws.files.hunks import apply_hunks
+from exeora_ws.files.operation import Operation, OperationType
 from exeora_ws.files.protection import Protection
 from exeora_ws.files.root import Root
 from exeora_ws.files.spot import Spot, require_regular
@@ -16,26 +16,6 @@ from exeora_ws.limits import PATCH_BYTES, PATCH_OPERATIONS
 
 Key = tuple[str, ...]
 """Real parts of a path below the root."""
-OperationType = Literal["create", "update", "replace", "delete", "move"]
-
-
-@dataclass(frozen=True, slots=True)
-class Operation:
-    """One step of a patch.
-
-    Args:
-        type: what it does.
-        path: the file it does it to.
-        content: the whole content, for create and replace; for delete what the file must hold, if that is known.
-        hunks: what to change, for update.
-        to: the new path, for move.
-    """
-
-    type: OperationType
-    path: str
-    content: str | None = None
-    hunks: tuple[Hunk, ...] = ()
-    to: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,8 @@ from exeora_ws.files.journal import (
     open_entry,
     undo,
 )
-from exeora_ws.files.overlay import After, Before, Key, Operation, Overlay, lay_over
+from exeora_ws.files.operation import Operation
+from exeora_ws.files.overlay import After, Before, Key, Overlay, lay_over
 from exeora_ws.files.patch_diff import diff_patch
 from exeora_ws.files.paths import show
 from exeora_ws.files.reach import Reach

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from exeora_ws.errors import InvalidArguments
 from exeora_ws.files.hunks import LineHunk
-from exeora_ws.files.overlay import Operation
+from exeora_ws.files.operation import Operation
 
 if TYPE_CHECKING:
     from unidiff.patch import Hunk as DiffHunk

@@ -4,7 +4,7 @@ import os
 import stat as modes
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Literal, Self
 
 from exeora_ws.errors import PathNotFound, ToolFailed
 from exeora_ws.files.faults import translated
@@ -12,6 +12,8 @@ from exeora_ws.files.faults import translated
 if TYPE_CHECKING:
     from exeora_ws.files.root import Root
 
+Kind = Literal["file", "directory", "symlink", "other"]
+"""What an entry of a folder is, in a listing."""
 STEP = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC | getattr(os, "O_PATH", os.O_RDONLY)
 """How a folder on the way is opened."""
 _LIST = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC

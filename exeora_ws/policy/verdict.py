@@ -2,12 +2,15 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from exeora_ws.errors import Forbidden
-from exeora_ws.policy.commands import CommandVerdict, judge_command
 from exeora_ws.policy.question import Question, make_question
 from exeora_ws.policy.request import Request
 from exeora_ws.policy.rules import Mode, Origin, Policy, Rule
+
+if TYPE_CHECKING:
+    from exeora_ws.policy.commands import CommandVerdict
 
 CHECK_HINT = "exeora policy check shows what is allowed; a refusal is an answer, not something to work around"
 
@@ -117,6 +120,10 @@ def _judge_mode(policy: Policy, request: Request, tools: Iterable[tuple[str, boo
 def _judge_line(policy: Policy, request: Request) -> Refused | None:
     if request.command is None:
         return None
+    if not policy.has_list:
+        return None
+    from exeora_ws.policy.commands import judge_command  # noqa: PLC0415  reading a command line takes 30 modules
+
     verdict = judge_command(policy, request.command)
     if verdict.reason is None:
         return None
@@ -134,7 +141,7 @@ def _list_permitted(policy: Policy, tools: Iterable[tuple[str, bool]]) -> str:
     return "permitted: " + ", ".join(names) if names else "no tool is permitted"
 
 
-def find_origin(policy: Policy, verdict: CommandVerdict) -> Origin:
+def find_origin(policy: Policy, verdict: "CommandVerdict") -> Origin:
     """Say which layer decided about a command."""
     if verdict.rules:
         return verdict.rules[0].origin
@@ -168,6 +175,8 @@ class Explanation:
 
 def explain(policy: Policy, command: str) -> Explanation:
     """Explain what would become of a command line."""
+    from exeora_ws.policy.commands import judge_command  # noqa: PLC0415  as above
+
     verdict = judge_command(policy, command)
     origin = find_origin(policy, verdict)
     if policy.mode is Mode.READ_ONLY:

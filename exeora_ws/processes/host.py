@@ -24,8 +24,9 @@ from exeora_ws.errors import ExeoraError, InternalError, ToolFailed
 from exeora_ws.locks import try_lock
 from exeora_ws.processes import wire
 from exeora_ws.processes.command import Command, Owner
-from exeora_ws.processes.records import PROCESS_MIGRATIONS, Records, reap_leftovers
+from exeora_ws.processes.records import Records, reap_leftovers
 from exeora_ws.processes.running import Running
+from exeora_ws.processes.schema import PROCESS_MIGRATIONS
 from exeora_ws.processes.supervisor import Supervisor
 from exeora_ws.processes.table import TAG_VARIABLE
 from exeora_ws.settings import Places, find_places
@@ -117,7 +118,7 @@ class Host:
                 running = self._require(body.id)
                 count = running.send(body.data) if body.data else 0
                 if body.end:
-                    running.end_input()
+                    _end_input(running, after_data=bool(body.data))
                 return count
             case wire.Kill():
                 return self._supervisor.kill(body.id, self._require(body.id).owner)
@@ -126,6 +127,15 @@ class Host:
         """A person may name any of their commands, wherever it runs."""
         owners = (each.owner for each in self._supervisor.list_started() if each.id == process_id)
         return self._supervisor.require(process_id, next(owners, Owner("", "", "")))
+
+
+def _end_input(running: Running, *, after_data: bool) -> None:
+    try:
+        running.end_input()
+    except ToolFailed:
+        # What was just written may have been what it waited for to end.
+        if not after_data:
+            raise
 
 
 def _parse_command(body: wire.Start) -> Command:

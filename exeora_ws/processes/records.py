@@ -8,7 +8,7 @@ after its SIGKILL is found by that, also when it was killed between starting a c
 import os
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from sqlite3 import Connection, Row
 
@@ -18,21 +18,6 @@ from exeora_ws.processes.ending import end_trees
 from exeora_ws.processes.spawn import get_server_tag
 from exeora_ws.processes.table import Identity, find_entry, is_running, load_boot_id, load_pid_namespace, require_entry
 from exeora_ws.processes.tree import Tree
-
-PROCESS_MIGRATIONS: Sequence[str] = (
-    """
-CREATE TABLE process_servers (
-    tag TEXT PRIMARY KEY, pid INTEGER NOT NULL, started INTEGER NOT NULL, boot TEXT NOT NULL, namespace TEXT NOT NULL
-);
-CREATE TABLE live_processes (
-    id TEXT PRIMARY KEY, server TEXT NOT NULL REFERENCES process_servers (tag) ON DELETE CASCADE,
-    kind TEXT NOT NULL, pid INTEGER NOT NULL, started INTEGER NOT NULL, tag TEXT NOT NULL,
-    leads_session INTEGER NOT NULL, project TEXT NOT NULL, workspace TEXT NOT NULL, command TEXT NOT NULL,
-    since REAL NOT NULL
-)
-""",
-)
-"""The tables of this room, for `Database`."""
 
 COMMAND_CHARACTERS = 1_000
 

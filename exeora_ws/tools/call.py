@@ -104,9 +104,9 @@ class Calls:
         tool = self.catalog.get(name)
         return None if tool is None or tool.render_error is None else tool.render_error(error)
 
-    def having(self, tool: AnyTool) -> "Calls":
-        """Give the same way with one tool more, or with another way of doing one that has the same name."""
-        return Calls({**self.catalog, tool.name: tool}, self.services, self.gate)
+    def with_only(self, tool: AnyTool) -> "Calls":
+        """Give the same way for one tool: another way of doing what one of that name does, or one not listed."""
+        return Calls({tool.name: tool}, self.services, self.gate)
 
     def offered(self, scope: Scope) -> list[AnyTool]:
         """List the tools that a caller is offered: those of its face that a project in reach does not hide."""

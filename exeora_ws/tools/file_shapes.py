@@ -5,8 +5,8 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from exeora_ws.files.listing import Kind
-from exeora_ws.files.overlay import OperationType
+from exeora_ws.files.operation import OperationType
+from exeora_ws.files.spot import Kind
 from exeora_ws.limits import GREP_MATCHES, PATCH_OPERATIONS
 from exeora_ws.tools.spec import Arguments, Result
 

@@ -1,26 +1,15 @@
 """The file tools: read_file, list_files, grep, edit_file, write_file, apply_patch."""
 
 import os
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import UNSET, UnsetType
 
 from exeora_ws.cancellation import Cancellation
 from exeora_ws.errors import InvalidArguments
-from exeora_ws.files.difference import Diff
-from exeora_ws.files.editing import Keeping, edit_file, write_file
-from exeora_ws.files.globs import Glob, parse_glob
-from exeora_ws.files.hunks import Hunk
-from exeora_ws.files.listing import list_folder, list_tree
-from exeora_ws.files.overlay import Operation, OperationType
-from exeora_ws.files.patch import Patched, apply_patch
+from exeora_ws.files.operation import Operation, OperationType
 from exeora_ws.files.reach import Reach
-from exeora_ws.files.reading import TextRange, read_text
-from exeora_ws.files.replacing import Replacement
-from exeora_ws.files.ripgrep import Patience, Ripgrep, find_ripgrep
-from exeora_ws.files.searching import Query, search
 from exeora_ws.files.spot import Spot
-from exeora_ws.git.excludes import find_excludes_file
 from exeora_ws.tools.file_reasons import EDITS, NOT_A_FILE, PATHS, SEARCHES, WRITES
 from exeora_ws.tools.file_shapes import (
     AppliedPatch,
@@ -43,6 +32,14 @@ from exeora_ws.tools.file_shapes import (
 from exeora_ws.tools.services import Services
 from exeora_ws.tools.spec import READS, Call, Hints, Needs, Routing, Tool
 
+if TYPE_CHECKING:  # each tool imports what does its work when it is called
+    from exeora_ws.files.difference import Diff
+    from exeora_ws.files.editing import Keeping
+    from exeora_ws.files.globs import Glob
+    from exeora_ws.files.patch import Patched
+    from exeora_ws.files.reading import TextRange
+    from exeora_ws.files.ripgrep import Ripgrep
+
 
 def make_reach(call: Call[Any, Services]) -> Reach:
     """Say what paths mean in a call."""
@@ -50,18 +47,23 @@ def make_reach(call: Call[Any, Services]) -> Reach:
     return Reach(call.require_place().root, services.home, services.settings().tools_may_edit_policy)
 
 
-def make_keeping(call: Call[Any, Services]) -> Keeping:
+def make_keeping(call: Call[Any, Services]) -> "Keeping":
     """Give what a call's writes are kept safe with."""
     return make_session_keeping(call.services, call.session, call.cancellation)
 
 
-def make_session_keeping(services: Services, session: str, cancellation: Cancellation) -> Keeping:
+def make_session_keeping(services: Services, session: str, cancellation: Cancellation) -> "Keeping":
     """Give what a conversation's writes are kept safe with."""
+    from exeora_ws.files.editing import Keeping
+
     return Keeping(services.places.locks, services.snapshots, session, cancellation)
 
 
-def make_ripgrep(services: Services) -> Ripgrep:
+def make_ripgrep(services: Services) -> "Ripgrep":
     """Give the ripgrep to search with."""
+    from exeora_ws.files.ripgrep import Ripgrep, find_ripgrep
+    from exeora_ws.git.excludes import find_excludes_file
+
     return Ripgrep(find_ripgrep(os.environ), services.spawn, os.environ, find_excludes_file)
 
 
@@ -70,8 +72,10 @@ def _read_file(call: Call[ReadArguments, Services]) -> ReadText:
         return show_range(spot.shown, read_range(call, spot))
 
 
-def read_range(call: Call[ReadArguments, Services], spot: Spot) -> TextRange:
+def read_range(call: Call[ReadArguments, Services], spot: Spot) -> "TextRange":
     """Read what a call of read_file asks for."""
+    from exeora_ws.files.reading import read_text
+
     asked = call.arguments
     return read_text(
         spot,
@@ -82,7 +86,7 @@ def read_range(call: Call[ReadArguments, Services], spot: Spot) -> TextRange:
     )
 
 
-def show_range(path: str, got: TextRange) -> ReadText:
+def show_range(path: str, got: "TextRange") -> ReadText:
     """Give what was read as results show it."""
     return ReadText(
         path=path,
@@ -96,6 +100,9 @@ def show_range(path: str, got: TextRange) -> ReadText:
 
 
 def _list_files(call: Call[ListArguments, Services]) -> ListedFiles:
+    from exeora_ws.files.listing import list_folder, list_tree
+    from exeora_ws.files.ripgrep import Patience
+
     asked, glob = call.arguments, _parse_glob(call.arguments.glob)
     with make_reach(call).locate_for_reading(asked.path) as spot:
         if asked.recursive:
@@ -116,6 +123,9 @@ def _list_files(call: Call[ListArguments, Services]) -> ListedFiles:
 
 
 def _grep(call: Call[GrepArguments, Services]) -> FoundLines:
+    from exeora_ws.files.ripgrep import Patience
+    from exeora_ws.files.searching import Query, search
+
     asked = call.arguments
     query = Query(asked.pattern, ignore_case=asked.case_insensitive, glob=_parse_glob(asked.glob))
     patience = Patience(call.cancellation, call.progress)
@@ -133,6 +143,9 @@ def _grep(call: Call[GrepArguments, Services]) -> FoundLines:
 
 
 def _edit_file(call: Call[EditArguments, Services]) -> EditedFile:
+    from exeora_ws.files.editing import edit_file
+    from exeora_ws.files.replacing import Replacement
+
     asked = call.arguments
     done = edit_file(make_reach(call), asked.path, Replacement(asked.old_string, asked.new_string), make_keeping(call))
     return EditedFile(
@@ -141,16 +154,20 @@ def _edit_file(call: Call[EditArguments, Services]) -> EditedFile:
 
 
 def _write_file(call: Call[WriteArguments, Services]) -> WrittenFile:
+    from exeora_ws.files.editing import write_file
+
     done = write_file(make_reach(call), call.arguments.path, call.arguments.content, make_keeping(call))
     return WrittenFile(path=done.path, bytes_written=done.bytes_written, created=done.created)
 
 
 def _apply_patch(call: Call[PatchArguments, Services]) -> AppliedPatch:
+    from exeora_ws.files.patch import apply_patch
+
     operations = [_read_operation(index, one) for index, one in enumerate(call.arguments.operations)]
     return show_patched(apply_patch(make_reach(call), operations, make_keeping(call), call.services.places.patches))
 
 
-def show_patched(done: Patched) -> AppliedPatch:
+def show_patched(done: "Patched") -> AppliedPatch:
     """Give what a patch did as results show it."""
     return AppliedPatch(
         operations=[
@@ -183,15 +200,19 @@ def _read_operation(index: int, one: PatchOperation) -> Operation:
             reason="missing_field" if missing else "unexpected_field",
             data={"operation": index},
         )
+    from exeora_ws.files.hunks import Hunk
+
     hunks = (Hunk(given["oldString"], given["newString"]),) if one.type == "update" else ()
     return Operation(one.type, one.path, content=given.get("content"), hunks=hunks, to=given.get("to"))
 
 
-def _parse_glob(text: str | UnsetType) -> Glob | None:
+def _parse_glob(text: str | UnsetType) -> "Glob | None":
+    from exeora_ws.files.globs import parse_glob
+
     return None if isinstance(text, UnsetType) else parse_glob(text)
 
 
-def _cut(diff: Diff) -> Literal[True] | UnsetType:
+def _cut(diff: "Diff") -> Literal[True] | UnsetType:
     return True if diff.truncated else UNSET
 
 

@@ -40,7 +40,7 @@ class CallGate:
         self._book = book
         self._audit = audit
         self._services = services
-        self._tools = tuple((t.name, t.hints.read_only) for t in catalog.values() if is_governed(t))
+        self._tools = _Governed(catalog)
 
     def for_catalog(self, catalog: Mapping[str, AnyTool]) -> "CallGate":
         """Give the same gate for a face with other tools: the same policies, approvals and record."""
@@ -155,6 +155,16 @@ class CallGate:
         """
         project, place = (placed.project, placed.place) if placed is not None else (None, None)
         self._audit.note(_facts(tool, project, place, caller), str(error.code))
+
+
+class _Governed:
+    """Names of the tools that policies are about, and whether each only reads. Looked at by a refusal, not before."""
+
+    def __init__(self, catalog: Mapping[str, AnyTool]) -> None:
+        self._catalog = catalog
+
+    def __iter__(self) -> Iterator[tuple[str, bool]]:
+        return iter([(t.name, t.hints.read_only) for t in self._catalog.values() if is_governed(t)])
 
 
 def is_governed(tool: AnyTool) -> bool:

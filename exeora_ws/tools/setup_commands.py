@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from exeora_ws.cancellation import Cancellation
+from exeora_ws.late import Late
 from exeora_ws.limits import SETUP_OUTPUT_BYTES
 from exeora_ws.processes.command import Owner, make_shell_command
 from exeora_ws.processes.output import Stream, Tail
@@ -25,7 +26,7 @@ class _Mixed:
         self.tail.append(Stream.STDOUT, data)
 
 
-def make_line_runner(supervisor: Supervisor) -> RunLine:
+def make_line_runner(supervisor: Late[Supervisor]) -> RunLine:
     """Give what runs a shell line in a place and waits for its end."""
 
     def run_line(
@@ -35,7 +36,7 @@ def make_line_runner(supervisor: Supervisor) -> RunLine:
         command = make_shell_command(line, cwd=str(place.root), environ=environ)
         owner = Owner(place.project.id, place.workspace.id, _SESSION)
         capture = _Mixed()
-        finish = run(supervisor, command, owner, capture=capture, timeout=seconds, cancellation=cancellation)
+        finish = run(supervisor(), command, owner, capture=capture, timeout=seconds, cancellation=cancellation)
         return Ran(finish.code, finish.timed_out, capture.tail.text(Stream.STDOUT))
 
     return run_line

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from exeora_ws.errors import InvalidArguments
-from exeora_ws.tools.catalog import DEFAULT, TOOLS
+from exeora_ws.tools.catalog import CATALOG, DEFAULT
 from exeora_ws.tools.services import Services
 from exeora_ws.tools.spec import Tool
 from exeora_ws.tools.workspaces import WORKSPACE_TOOLS
@@ -17,7 +17,7 @@ AnyTool = Tool[Any, Any, Services]
 ENGINE = "engine"
 
 TOOLSETS: Mapping[str, tuple[AnyTool, ...]] = {
-    DEFAULT: TOOLS,
+    DEFAULT: tuple(CATALOG.values()),
     "workspaces": WORKSPACE_TOOLS,
     "agentexec": TERMINAL_LEVEL,
     "agentexec-files": FILES_LEVEL,

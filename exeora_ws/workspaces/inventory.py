@@ -5,17 +5,22 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from exeora_ws.cancellation import Cancellation
+from exeora_ws.late import Late
 from exeora_ws.limits import REPOSITORY_LOCK_SECONDS
 from exeora_ws.locks import hold_lock
 from exeora_ws.settings import Places
 from exeora_ws.storage import make_private_folder
-from exeora_ws.workspaces import connect, create, inventory_file, projects, recover, remove, resolve, trash
-from exeora_ws.workspaces.create import Creation
+from exeora_ws.workspaces import inventory_file, resolve
 from exeora_ws.workspaces.place import Place, Project, Workspace
 from exeora_ws.workspaces.registry import Registry
-from exeora_ws.workspaces.setup import Prepared, Setup
+
+if TYPE_CHECKING:  # what does the work is imported by the method that has it done
+    from exeora_ws.workspaces import connect, remove
+    from exeora_ws.workspaces.create import Creation, Wanted
+    from exeora_ws.workspaces.setup import Prepared, Setup
 
 
 class Inventory:
@@ -35,17 +40,22 @@ class Inventory:
         registry: Registry,
         places: Places,
         managed_root: Callable[[], Path],
-        stop_processes: remove.StopProcesses,
+        stop_processes: "remove.StopProcesses",
         *,
         free_disk: Callable[[], None],
-        setup: Setup,
+        setup: "Late[Setup]",
     ) -> None:
         self.registry = registry
         self.managed_root = managed_root
         self.stop_processes = stop_processes
-        self.setup = setup
+        self._late_setup = setup
         self.places = places
         self._free_disk = free_disk
+
+    @property
+    def setup(self) -> "Setup":
+        """What makes workspaces ready."""
+        return self._late_setup()
 
     def list_projects(self) -> list[Project]:
         """Every project, by slug."""
@@ -57,10 +67,14 @@ class Inventory:
 
     def register_project(self, folder: Path, *, exact: bool, slug: str | None = None) -> tuple[Project, bool]:
         """Register the project a folder stands for; see `projects.register_project`."""
+        from exeora_ws.workspaces import projects
+
         return projects.register_project(self.registry, folder, exact=exact, slug=slug)
 
     def remove_project(self, project: Project, *, force: bool) -> None:
         """Take a project off the registry and end what runs in it; see `projects.remove_project`."""
+        from exeora_ws.workspaces import projects
+
         workspaces = self.registry.list_workspaces(project.id)
         projects.remove_project(self.registry, project, force=force)
         for workspace in workspaces:
@@ -88,40 +102,56 @@ class Inventory:
 
     def is_in_repository(self, folder: Path) -> bool:
         """Whether a folder lies in a Git repository at all."""
+        from exeora_ws.workspaces import projects
+
         return projects.is_in_repository(folder)
 
     def find_project_of(self, folder: Path) -> Project | None:
         """The registered project that the repository around a folder stands for, from whichever worktree; or None."""
+        from exeora_ws.workspaces import projects
+
         return projects.find_project_of(self.registry, folder)
 
     def is_in_other_worktree(self, project: Project, folder: Path) -> bool:
         """Whether a folder lies in a worktree of the project's repository that is not its main one."""
+        from exeora_ws.workspaces import projects
+
         return projects.is_in_other_worktree(project, folder)
 
-    def list_git_workspaces(self, project: Project) -> list[connect.Listed]:
+    def list_git_workspaces(self, project: Project) -> "list[connect.Listed]":
         """Every worktree of the repository; see `connect.list_worktrees`."""
+        from exeora_ws.workspaces import connect
+
         return connect.list_worktrees(self.registry, project)
 
-    def create(self, source: Place, wanted: create.Wanted, cancellation: Cancellation) -> tuple[Creation, Prepared]:
+    def create(self, source: Place, wanted: "Wanted", cancellation: Cancellation) -> "tuple[Creation, Prepared]":
         """Create a workspace and make it ready; see `create.create_workspace` and `Setup.prepare`."""
+        from exeora_ws.workspaces import create
+
         with self.working_on(source.project, cancellation):
             creation = create.create_workspace(self.registry, self.managed_root(), source, wanted, cancellation)
         return creation, self.prepare(source.project, creation, cancellation)
 
-    def prepare(self, project: Project, creation: Creation, cancellation: Cancellation) -> Prepared:
+    def prepare(self, project: Project, creation: "Creation", cancellation: Cancellation) -> "Prepared":
         """Make a new workspace ready, or one whose making ready was cut short. Needs no lock: it exists by now."""
+        from exeora_ws.workspaces.setup import Prepared
+
         place = Place(project, creation.workspace)
         if not creation.created and (not creation.workspace.managed or self.setup.is_prepared(place)):
             return Prepared("none")
         return self.setup.prepare(place, cancellation)
 
-    def attach(self, project: Project, candidate: connect.Candidate, cancellation: Cancellation) -> Workspace:
+    def attach(self, project: Project, candidate: "connect.Candidate", cancellation: Cancellation) -> Workspace:
         """Connect a worktree; see `connect.attach_workspace`."""
+        from exeora_ws.workspaces import connect
+
         with self.working_on(project, cancellation):
             return connect.attach_workspace(self.registry, project, candidate)
 
     def detach(self, place: Place) -> tuple[str, ...]:
         """Disconnect a workspace and end what runs in it; gives what was ended."""
+        from exeora_ws.workspaces import connect
+
         stop, workspace = self.stop_processes, place.workspace
         # Upstream servers are found by where the workspace is, which only a connected one tells.
         stopped = () if workspace.main else tuple(stop(workspace.id))
@@ -137,8 +167,10 @@ class Inventory:
         cancellation: Cancellation,
         now: bool = False,
         merged_at: str | None = None,
-    ) -> remove.Removal:
+    ) -> "remove.Removal":
         """Remove a workspace; see `remove.remove_workspace`. The trash is swept afterwards, in the background."""
+        from exeora_ws.workspaces import remove, trash
+
         with self.working_on(place.project, cancellation):
             # Registered when the caller looked; somebody may have removed it while we waited for the lock.
             current = resolve.require_place(self.registry, place.project, place.workspace.id)
@@ -159,6 +191,8 @@ class Inventory:
 
     def give_up(self, workspace_id: str) -> None:
         """Have what was left of a removed workspace deleted for good, now, in the background."""
+        from exeora_ws.workspaces import trash
+
         with self.registry.database.write() as connection:
             trash.expire_removal(connection, workspace_id)
         self._free_disk()
@@ -168,14 +202,21 @@ class Inventory:
 
         The plain-text copy is made again when there is none: a kill after a commit, a new boot.
         """
-        settled = recover.recover_idle(self.registry, self.lock_of)
+        settled = self._recover_idle() if self.registry.list_unfinished() else 0
         if not inventory_file.is_current(str(self.places.inventory)):
             self.registry.publish()
         return settled
 
+    def _recover_idle(self) -> int:
+        from exeora_ws.workspaces import recover
+
+        return recover.recover_idle(self.registry, self.lock_of)
+
     @contextmanager
     def working_on(self, project: Project, cancellation: Cancellation) -> Iterator[None]:
         """Hold the lock of a project's repository, with everything settled that was left half done in it."""
+        from exeora_ws.workspaces import recover
+
         common_dir = resolve.require_repository_dir(project)
         with hold_lock(
             self.lock_of(common_dir),

@@ -476,3 +476,13 @@ def test_process_ids_are_completed(exeora: CommandLine, feature: Path):
     environment |= {"_EXEORA_COMPLETE": "complete_bash", "COMP_WORDS": "exeora\nkill\nprc_", "COMP_CWORD": "2"}
     done = subprocess.run(COMMAND, cwd=exeora.folder, env=environment, capture_output=True, text=True, check=False)
     assert done.stdout.split() == [process]
+
+
+def test_nothing_of_a_command_stays_on_record(exeora: CommandLine, feature: Path):
+    from exeora_ws.app import MIGRATIONS
+    from exeora_ws.database import Database
+    from exeora_ws.processes.schema import has_servers
+
+    for words in (("run", "true"), ("run", "--json", "true"), ("call", "run_command", '{"command": "true"}')):
+        assert exeora(*words).code == 0
+        assert not has_servers(Database(find_places().database, MIGRATIONS)), words

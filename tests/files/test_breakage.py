@@ -16,7 +16,7 @@ from exeora_ws.files.editing import edit_file, write_file
 from exeora_ws.files.globs import parse_glob
 from exeora_ws.files.hunks import Hunk
 from exeora_ws.files.listing import list_folder, list_tree
-from exeora_ws.files.overlay import Operation
+from exeora_ws.files.operation import Operation
 from exeora_ws.files.patch import apply_patch, recover_patches
 from exeora_ws.files.reading import read_text
 from exeora_ws.files.replacing import Replacement

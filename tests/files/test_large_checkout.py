@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from exeora_ws.files.editing import Keeping, edit_file, revert_file, write_file
 from exeora_ws.files.hunks import Hunk
-from exeora_ws.files.overlay import Operation
+from exeora_ws.files.operation import Operation
 from exeora_ws.files.patch import apply_patch
 from exeora_ws.files.reach import Reach
 from exeora_ws.files.replacing import Replacement

@@ -11,7 +11,7 @@ from exeora_ws.errors import ExeoraError, InvalidArguments, PathEscape, PathNotF
 from exeora_ws.files import patch as patching
 from exeora_ws.files.editing import Keeping, revert_file
 from exeora_ws.files.hunks import Hunk
-from exeora_ws.files.overlay import Operation
+from exeora_ws.files.operation import Operation
 from exeora_ws.files.patch import apply_patch, recover_patches
 from exeora_ws.files.reach import Reach
 

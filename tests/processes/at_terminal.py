@@ -6,7 +6,8 @@ from pathlib import Path
 
 from exeora_ws.database import Database
 from exeora_ws.processes.command import Owner, make_shell_command
-from exeora_ws.processes.records import PROCESS_MIGRATIONS, Records
+from exeora_ws.processes.records import Records
+from exeora_ws.processes.schema import PROCESS_MIGRATIONS
 from exeora_ws.processes.terminal import run_at_terminal
 
 database, line = sys.argv[1:]

@@ -10,8 +10,9 @@ from exeora_ws.cancellation import Cancellation
 from exeora_ws.database import Database
 from exeora_ws.processes.command import Owner, make_shell_command
 from exeora_ws.processes.output import Tail
-from exeora_ws.processes.records import PROCESS_MIGRATIONS, Records
+from exeora_ws.processes.records import Records
 from exeora_ws.processes.run import run
+from exeora_ws.processes.schema import PROCESS_MIGRATIONS
 from exeora_ws.processes.spawn import get_server_tag
 from exeora_ws.processes.supervisor import Supervisor
 

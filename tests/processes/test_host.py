@@ -16,8 +16,9 @@ from exeora_ws.processes.client import HostClient
 from exeora_ws.processes.command import Owner, make_shell_command
 from exeora_ws.processes.host import SOCKET, Host, open_runtime_folder, serve
 from exeora_ws.processes.output import Stream, Tail
-from exeora_ws.processes.records import PROCESS_MIGRATIONS, list_live
+from exeora_ws.processes.records import list_live
 from exeora_ws.processes.run import run
+from exeora_ws.processes.schema import PROCESS_MIGRATIONS
 from exeora_ws.processes.supervisor import Supervisor
 from exeora_ws.settings import find_places
 

@@ -12,7 +12,6 @@ from exeora_ws.database import Database
 from exeora_ws.errors import PathNotFound
 from exeora_ws.processes.output import Tail
 from exeora_ws.processes.records import (
-    PROCESS_MIGRATIONS,
     Records,
     list_live,
     reap_leftovers,
@@ -20,6 +19,7 @@ from exeora_ws.processes.records import (
     stop_workspace_everywhere,
 )
 from exeora_ws.processes.run import run
+from exeora_ws.processes.schema import PROCESS_MIGRATIONS
 from exeora_ws.processes.supervisor import Supervisor
 
 from support.processes import OWNER, PROGRAMS, eventually, find_tagged

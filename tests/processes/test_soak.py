@@ -12,8 +12,9 @@ from exeora_ws.database import Database
 from exeora_ws.errors import Cancelled
 from exeora_ws.processes.command import Owner, make_shell_command
 from exeora_ws.processes.output import Tail
-from exeora_ws.processes.records import PROCESS_MIGRATIONS, Records
+from exeora_ws.processes.records import Records
 from exeora_ws.processes.run import run
+from exeora_ws.processes.schema import PROCESS_MIGRATIONS
 from exeora_ws.processes.supervisor import Supervisor
 
 from support.processes import eventually, find_our_children, find_tagged

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 from exeora_ws.database import Database
-from exeora_ws.processes.records import PROCESS_MIGRATIONS, list_live, reap_leftovers
+from exeora_ws.processes.records import list_live, reap_leftovers
+from exeora_ws.processes.schema import PROCESS_MIGRATIONS
 
 from support.processes import PROGRAMS, all_gone, eventually, find_tagged
 from support.terminal import Terminal

@@ -23,7 +23,7 @@ from exeora_ws.errors import ExeoraError
 from exeora_ws.files.editing import Keeping, edit_file, write_file
 from exeora_ws.files.hunks import Hunk
 from exeora_ws.files.listing import list_folder, list_tree
-from exeora_ws.files.overlay import Operation
+from exeora_ws.files.operation import Operation
 from exeora_ws.files.patch import apply_patch
 from exeora_ws.files.reach import Reach
 from exeora_ws.files.reading import read_text

@@ -1,5 +1,6 @@
 """A program on a terminal of its own, as a person has it."""
 
+import codecs
 import fcntl
 import os
 import pty
@@ -20,6 +21,7 @@ class Terminal:
             os.execvpe(words[0], words, environ)
         fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("4H", 33, 99, 0, 0))
         self.text = ""
+        self._decoder = codecs.getincrementaldecoder("utf-8")()
 
     def wait_for(self, text, seconds=10):
         deadline = time.monotonic() + seconds
@@ -34,7 +36,7 @@ class Terminal:
             block = os.read(self.master, 4096)
         except OSError:
             return False
-        self.text += re.sub(r"\x1b\[\?2004[hl]\r?", "", block.decode()).replace("\r\n", "\n")
+        self.text += re.sub(r"\x1b\[\?2004[hl]\r?", "", self._decoder.decode(block)).replace("\r\n", "\n")
         return bool(block)
 
     def type(self, data):

@@ -164,7 +164,7 @@ def _split(text: str) -> list[str]:
 def _write(session: Session, place: "Place", draft: "PolicyDraft", *, force: bool) -> dict[str, Any]:
     from exeora_ws.policy.rules import Origin
     from exeora_ws.policy.sources import POLICY_FILE, load_layer
-    from exeora_ws.tools.shell.files import write_place_policy
+    from exeora_ws.tools.shell.policy import write_place_policy
 
     with session.interruptible("it") as cancellation:
         done = write_place_policy(session.app.services, place, draft, session.name, cancellation, force=force)

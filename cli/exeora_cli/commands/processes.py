@@ -64,7 +64,7 @@ def run(ctx: typer.Context, words: Words, cwd: Cwd = None, timeout: Timeout = No
     line, direct = join_words(words)
     project, arguments = _locate(session, {"command": line, "cwd": cwd, "timeoutMs": _milliseconds(timeout)})
     if session.options.json:
-        result = _ending(session, lambda: session.make(run_captured(direct=direct), arguments, project))
+        result = session.make(run_captured(direct=direct), arguments, project)
         answer.print_document(result)
         status = status_of(result)
         raise typer.Exit(answer.FAILED if status is None else status)
@@ -109,7 +109,7 @@ def each(
     from exeora_cli.side_by_side import SideBySide
 
     running = SideBySide(session, project, words, {"cwd": cwd, "timeoutMs": _milliseconds(timeout)})
-    results = _ending(session, lambda: running.run(jobs or os.cpu_count() or 1))
+    results = running.run(jobs or os.cpu_count() or 1)
     failed = sum(1 for result in results if not render_processes.succeeded(result))
     if session.options.json:
         answer.print_document({"workspaces": results, "failed": failed})
@@ -271,14 +271,6 @@ def _given(arguments: dict[str, Any]) -> dict[str, Any]:
 
 def _milliseconds(seconds: float | None) -> int | None:
     return None if seconds is None else max(1, round(seconds * 1000))
-
-
-def _ending(session: Session, action: Any) -> Any:
-    """Do it, and see that nothing which it started here is left or on record."""
-    try:
-        return action()
-    finally:
-        session.app.close()
 
 
 def _list_processes(session: Session) -> "list[Seen]":

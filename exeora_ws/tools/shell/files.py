@@ -6,13 +6,6 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
-from exeora_ws.cancellation import Cancellation
-from exeora_ws.files.editing import revert_file
-from exeora_ws.files.patch import apply_patch
-from exeora_ws.files.patch_text import parse_patch_text
-from exeora_ws.files.reach import Reach
-from exeora_ws.policy.document import PolicyDraft
-from exeora_ws.policy.writing import PolicyWritten, write_policy
 from exeora_ws.tools.file_reasons import NOT_A_FILE, PATHS, WRITES
 from exeora_ws.tools.file_shapes import AppliedPatch, ReadArguments, ReadText, WritePath, WrittenFile
 from exeora_ws.tools.files import (
@@ -20,14 +13,12 @@ from exeora_ws.tools.files import (
     READ_FILE,
     make_keeping,
     make_reach,
-    make_session_keeping,
     read_range,
     show_patched,
     show_range,
 )
 from exeora_ws.tools.services import Services
 from exeora_ws.tools.spec import Arguments, Call, Hints, Needs, Routing, Tool
-from exeora_ws.workspaces.place import Place
 
 AnyTool = Tool[Any, Any, Services]
 _PATCH: AnyTool = APPLY_PATCH
@@ -58,6 +49,9 @@ def read_raw(take: Callable[[bytes], None]) -> AnyTool:
 
 
 def _apply_patch_text(call: Call[PatchTextArguments, Services]) -> AppliedPatch:
+    from exeora_ws.files.patch import apply_patch
+    from exeora_ws.files.patch_text import parse_patch_text
+
     operations = parse_patch_text(call.arguments.patch)
     return show_patched(apply_patch(make_reach(call), operations, make_keeping(call), call.services.places.patches))
 
@@ -67,16 +61,10 @@ APPLY_PATCH_TEXT: AnyTool = replace(_PATCH, arguments=PatchTextArguments, functi
 
 
 def _revert_file(call: Call[RevertArguments, Services]) -> WrittenFile:
+    from exeora_ws.files.editing import revert_file
+
     done = revert_file(make_reach(call), call.arguments.path, make_keeping(call), any_session=True)
     return WrittenFile(path=done.path, bytes_written=done.bytes_written, created=done.created)
-
-
-def write_place_policy(
-    services: Services, place: Place, draft: PolicyDraft, session: str, cancellation: Cancellation, *, force: bool
-) -> PolicyWritten:
-    """Write a place's `exeora.toml`, which no tool may; see `write_policy`."""
-    reach = Reach(place.root, services.home, policy_writable=True)
-    return write_policy(reach, draft, make_session_keeping(services, session, cancellation), force=force)
 
 
 REVERT_FILE: AnyTool = Tool(
