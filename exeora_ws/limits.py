@@ -68,6 +68,9 @@ SANDBOX_TIMEOUT_MAX_SECONDS = 300
 
 GIT_READ_SECONDS = 60
 GIT_POPULATE_SECONDS = 900
+SEED_INDEX_BYTES = 200_000
+"""From this size of a checkout's index on (some 1,500 files), copying its files beats having git write them."""
+COPYING_PROCESSES = 4
 GIT_FETCH_SECONDS = 30
 
 RECIPE_BYTES = 1_000_000

@@ -20,6 +20,8 @@ from exeora_ws.limits import GIT_FETCH_SECONDS, GIT_POPULATE_SECONDS, GIT_READ_S
 _DROPPED = frozenset({"GIT_EXTERNAL_DIFF", "GIT_DIFF_OPTS", "GIT_PAGER", "PAGER"})
 _READ_OPTIONS = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null")
 _CHANGE_OPTIONS = ("-c", "core.fsmonitor=false")
+WORKERS = ("-c", "checkout.workers=8", "-c", "checkout.thresholdForParallelism=1")
+"""Options for a git that writes many files."""
 _UNATTENDED = {"GIT_ASKPASS": "", "SSH_ASKPASS_REQUIRE": "never", "GCM_INTERACTIVE": "never"}
 
 # Runs the command as a child in its own group, and kills the group when the pipe on standard input closes: so git, its
@@ -131,6 +133,12 @@ class Git:
         """
         command = (*_CHANGE_OPTIONS, *arguments)
         return self._run(command, None, GIT_POPULATE_SECONDS, lifeline=True, cancellation=cancellation)
+
+    def populate_by(self, program: Sequence[str], *, cancellation: Cancellation | None = None) -> Output:
+        """Run a program of ours that writes a worktree, as `populate` runs git; it is given how to call git last."""
+        environment = clean_environment(os.environ)
+        command = [*program, require_git(), *self._place(environment), *_CHANGE_OPTIONS]
+        return run(command, environment, seconds=GIT_POPULATE_SECONDS, lifeline=True, cancellation=cancellation)
 
     def _run(
         self,

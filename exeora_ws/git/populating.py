@@ -11,14 +11,13 @@ from pathlib import Path
 
 from exeora_ws.cancellation import Cancellation
 from exeora_ws.errors import ToolFailed
-from exeora_ws.git import admin
-from exeora_ws.git.command import Git, Output, decode
+from exeora_ws.git import admin, seeding
+from exeora_ws.git.command import WORKERS, Git, Output, decode
 from exeora_ws.git.engine import Engine, require_commit_id
 from exeora_ws.git.links import find_link_fault
 from exeora_ws.git.messages import describe_failure, find_last_line, translated_os_errors
 from exeora_ws.git.port import Addition
 
-_WORKERS = ("-c", "checkout.workers=8", "-c", "checkout.thresholdForParallelism=1")
 _HALF_WRITTEN = re.compile(rb"failed to read .*(commondir|gitdir|HEAD)")
 _PAUSES = (0.01, 0.03, 0.1, 0.3, 0.0)
 
@@ -28,12 +27,30 @@ def populate(engine: Engine, git: Git, addition: Addition, cancellation: Cancell
     with ExitStack() as undo:
         commitish = prepare(engine, addition, undo)
         detach = [] if addition.branch or addition.new_branch else ["--detach"]
-        output = _add(git, cancellation, *detach, "--", str(addition.path), commitish)
+        seed = _find_seed(engine, git, addition)
+        without = [] if seed is None else ["--no-checkout"]
+        output = _add(git, cancellation, *without, *detach, "--", str(addition.path), commitish)
         if output.code != 0:
             raise _explain(output, git, addition)
+        if seed is not None:
+            _fill_from(seed, git, addition, cancellation)
         if addition.source is None:
             _fill_whole_tree(engine, addition.path)
         undo.pop_all()
+
+
+def _find_seed(engine: Engine, git: Git, addition: Addition) -> Path | None:
+    """Find the checkout to copy from: the likely one, if that writes what git would."""
+    like = addition.like or addition.source
+    if like is None or addition.source is None:
+        return None
+    return like if seeding.can_seed(git, engine.require_source(like)) else None
+
+
+def _fill_from(seed: Path, git: Git, addition: Addition, cancellation: Cancellation | None) -> None:
+    output = seeding.fill(seed, addition.path, addition.commit, cancellation)
+    if output is not None and output.code != 0:
+        raise _explain(Output(output.code, b"", output.err), git, addition)
 
 
 def _add(git: Git, cancellation: Cancellation | None, *arguments: str) -> Output:
@@ -42,7 +59,7 @@ def _add(git: Git, cancellation: Cancellation | None, *arguments: str) -> Output
     Git trips over a record that another git is writing at that moment, before it has made anything itself.
     """
     for pause in _PAUSES:
-        output = git.populate(*_WORKERS, "worktree", "add", *arguments, cancellation=cancellation)
+        output = git.populate(*WORKERS, "worktree", "add", *arguments, cancellation=cancellation)
         if output.code == 0 or not _HALF_WRITTEN.search(output.err):
             break
         time.sleep(pause)

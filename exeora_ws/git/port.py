@@ -121,6 +121,8 @@ class Addition:
     branch: str | None = None
     source: Path | None = None
     """Checkout whose sparse cone the new worktree takes; None for the whole tree."""
+    like: Path | None = None
+    """Checkout that probably has the same files, to copy from; `source` when not said."""
 
 
 @dataclass(frozen=True, slots=True)
