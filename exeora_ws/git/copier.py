@@ -1,4 +1,4 @@
-"""The program that fills a new worktree with the files that another checkout has already.
+"""The program that makes a new worktree out of the files that another checkout has already.
 
 `git worktree add` inflates every file out of the object store, one after the other. Most of them lie in the checkout
 next door. A file is taken from there only if what was read hashes to the very object that the commit records for it,
@@ -13,80 +13,124 @@ started, when the process that wants the worktree is gone.
 from __future__ import annotations
 
 import errno
-import hashlib
 import mmap
 import os
 import stat
-import struct
 import sys
 
-from exeora_ws.git import index_file
+from exeora_ws.git import gitfiles
+from exeora_ws.git.index_file import MODE_AT, MODE_BYTES, STAT_BYTES, Index, Unsuited, hash_name, make_trailer
+from exeora_ws.git.taking import Taker, is_full, pack_stat, write_all
 
-COMPLETE, FAILED, INCOMPLETE, NO_ROOM = 0, 1, 3, 4
-"""How it ends. Unless it is `COMPLETE`, git has to write what is missing; with `NO_ROOM`, git could not either."""
+COMPLETE, FAILED, INCOMPLETE, NO_ROOM, NOT_ADDED = 0, 1, 3, 4, 5
+"""How it ends: with every file; it cannot be said with what; git has to write the rest; there is no room for it; git
+added no worktree."""
 
-_READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK  # a FIFO in a file's place holds up nothing
-_WRITE = os.O_WRONLY | os.O_CLOEXEC | os.O_CREAT | os.O_EXCL
-_SMALL = 65_536
-_LARGE = 1 << 20
-_LONGEST = 1 << 32
+_PIPE_BYTES = 65_536
 _CHUNK_ENTRIES = 64
 _MOST_CHUNKS = 8_192  # the numbers of all of them fit into a pipe
 _TRIED_ENOUGH = 256
-_MASK = 0xFFFFFFFF
-_STAT_BEFORE_MODE = struct.Struct(">6I")
-_STAT_AFTER_MODE = struct.Struct(">3I")
-_COUNT = struct.Struct(">Q")
-_MODES = {b"\0\0\x81\xa4": 0o666, b"\0\0\x81\xed": 0o777}
-_LINK = b"\0\0\xa0\0"
-_SUBMODULE = b"\0\0\xe0\0"
+_COUNT_BYTES = 8
 # Files for which any attribute is given that changes what a checkout writes.
 _CONVERTED = ":(exclude,attr:!filter !ident !eol !crlf !working-tree-encoding)"
 _FALSE = ("false", "no", "off", "0", "")
+_UNSUITED = ("core.ignorecase", "core.sparsecheckout", "core.splitindex")
+_NEEDED = ("core.symlinks", "core.filemode")
+_SHAPING = ("index.", "feature.", "core.untrackedcache", "core.sharedrepository")
 
 
 class Job:
     """What is to be done, out of the command line."""
 
-    __slots__ = ("commit", "git", "git_dir", "processes", "source", "top")
+    __slots__ = ("add", "commit", "git", "index", "processes", "program", "source", "top")
 
     def __init__(self, words: list[str]) -> None:
-        self.source, self.top, self.git_dir, self.commit, processes, *self.git = words
+        self.source, self.index, self.top, self.commit, processes, *rest = words
         self.processes = int(processes)
+        split = rest.index("")
+        self.add = rest[:split]
+        """What git is told to add the worktree."""
+        self.git = rest[split + 1 :]
+        """How git is called in the repository."""
+        self.program = self.git[0]
 
 
 def main() -> None:
-    """Fill the worktree; see `COMPLETE` for the exit codes."""
+    """Make the worktree; see `COMPLETE` for the exit codes."""
     try:
-        code = _fill(Job(sys.argv[1:]))
-    except index_file.Unsuited:
-        code = INCOMPLETE
+        code = _make(Job(sys.argv[1:]))
     except OSError as error:
-        code = NO_ROOM if error.errno in (errno.ENOSPC, errno.EDQUOT) else FAILED
+        code = NO_ROOM if is_full(error) else FAILED
     os._exit(code)
 
 
-def _fill(job: Job) -> int:
-    """Have git write an index without stat data, copy, and write the index with it.
+def _make(job: Job) -> int:
+    """Have git add the worktree, find out meanwhile what will be in it, and fill it."""
+    adding = _Child([*job.git, *job.add])
+    tree = _Child([*job.git, "rev-parse", "--verify", f"{job.commit}^{{tree}}"])
+    import hashlib  # noqa: F401, PLC0415  10 ms, in which git works
 
-    The fast half of two things is done while git does the other.
-    """
-    index = _Child(job, "read-tree", job.commit)
-    settings = _Child(job, "config", "--list", "-z").read()
-    hash_bytes = len(job.commit) // 2
-    if is_converting(settings):
+    same = _load_if_of(job, bytes.fromhex(tree.read().decode()))
+    try:
+        adding.read()
+    except Unsuited:
+        return NOT_ADDED
+    git_dir = gitfiles.read_git_link(job.top + "/.git")
+    if git_dir is None:
+        return NOT_ADDED
+    try:
+        return _fill(job, _Target(job, git_dir), same)
+    except Unsuited:
         return INCOMPLETE
-    index.read()
-    attributes = _Child(job, "-C", job.git_dir, f"--work-tree={job.git_dir}", "ls-files", "-z", "--", _CONVERTED)
-    with open(job.git_dir + "/index", "rb") as stream:
-        mode = os.fstat(stream.fileno()).st_mode
-        data = stream.read()
-    entries = index_file.parse_entries(data, hash_bytes)
-    converted = frozenset(attributes.read().split(b"\0"))
-    with mmap.mmap(-1, len(data)) as shared:
-        shared[:] = data
-        missed = _copy_all(job, shared, entries, converted)
-        _write_index(job, shared, hash_bytes, mode)
+
+
+def _load_if_of(job: Job, tree: bytes) -> Index | None:
+    """Load the index of the source, if it is the one that the new worktree will have but for stat data."""
+    try:
+        with open(job.index, "rb") as stream:
+            index = Index(stream.read(), len(tree))
+    except (OSError, Unsuited):
+        return None
+    return index if index.is_of(tree) else None
+
+
+class _Target:
+    """The new worktree, and git in it."""
+
+    __slots__ = ("git", "git_dir", "index")
+
+    def __init__(self, job: Job, git_dir: str) -> None:
+        self.git = [job.program, "-C", job.top, f"--git-dir={git_dir}", "-c", "core.fsmonitor=false"]
+        self.git_dir = git_dir
+        self.index = git_dir + "/index"
+
+    def list_converted(self, index: str) -> _Child:
+        """Ask for the files that git would not write as they are recorded.
+
+        The attributes come out of the index, and not out of files: there are none in its own folder.
+        """
+        words = [*self.git, "-C", self.git_dir, f"--work-tree={self.git_dir}", "ls-files", "-z", "--", _CONVERTED]
+        return _Child(words, {"GIT_INDEX_FILE": index})
+
+
+def _fill(job: Job, target: _Target, same: Index | None) -> int:
+    settings = _Child([*target.git, "config", "--list", "-z"])
+    converted = target.list_converted(job.index) if same is not None else None
+    said = settings.read()
+    if is_converting(said):
+        return INCOMPLETE
+    mode = None
+    if same is None or converted is None or any(b"\0" + key.encode() in b"\0" + said for key in _SHAPING):
+        _Child([*target.git, "read-tree", job.commit]).read()
+        converted = target.list_converted(target.index)
+        with open(target.index, "rb") as stream:
+            mode = os.fstat(stream.fileno()).st_mode
+            same = Index(stream.read(), len(job.commit) // 2)
+        same.require_fresh()
+    with mmap.mmap(-1, len(same.data)) as shared:
+        shared[:] = same.data
+        missed = _Copying(job, same, shared, frozenset(converted.read().split(b"\0"))).copy_all()
+        _write_index(target, shared, hash_name(job.commit), same.hash_bytes, mode)
     return INCOMPLETE if missed else COMPLETE
 
 
@@ -99,7 +143,9 @@ def is_converting(settings: bytes) -> bool:
     return (
         found.get("core.autocrlf", "") not in (*_FALSE, "input")
         or found.get("core.eol", "lf") not in ("lf", "native")
-        or any(found.get(key, "") not in _FALSE for key in ("core.ignorecase", "core.sparsecheckout", "core.splitindex"))
+        or any(
+            found.get(key, "") not in _FALSE for key in ("core.ignorecase", "core.sparsecheckout", "core.splitindex")
+        )
         or any(found.get(key, "true") in _FALSE for key in ("core.symlinks", "core.filemode"))
     )
 
@@ -107,231 +153,104 @@ def is_converting(settings: bytes) -> bool:
 class _Child:
     """A git of ours: started at once, waited for when its answer is wanted."""
 
-    def __init__(self, job: Job, *arguments: str) -> None:
+    def __init__(self, words: list[str], variables: dict[str, str] | None = None) -> None:
         self._output, theirs = os.pipe()
         actions = [(os.POSIX_SPAWN_DUP2, theirs, 1)]
-        words = [*job.git, *arguments]
-        self._pid = os.posix_spawn(words[0], words, os.environ, file_actions=actions)
+        self._pid = os.posix_spawn(words[0], words, {**os.environ, **(variables or {})}, file_actions=actions)
         os.close(theirs)
 
     def read(self) -> bytes:
         """Give what it printed. Raises `Unsuited` when it failed."""
         pieces = []
-        while piece := os.read(self._output, _SMALL):
+        while piece := os.read(self._output, _PIPE_BYTES):
             pieces.append(piece)
         os.close(self._output)
         if os.waitpid(self._pid, 0)[1]:
-            raise index_file.Unsuited("git failed")
+            raise Unsuited("git failed")
         return b"".join(pieces)
 
 
-def _copy_all(job: Job, shared: mmap.mmap, entries: list[tuple[int, bytes]], converted: frozenset[bytes]) -> int:
-    """Copy with several processes, which take the next piece of work as they are done; gives how much was not taken.
-
-    Raises:
-        OSError: the target could not be written.
-    """
-    size = max(_CHUNK_ENTRIES, len(entries) // _MOST_CHUNKS + 1)
-    queue, end = os.pipe()
-    os.write(end, b"".join(at.to_bytes(4, "big") for at in range(0, len(entries), size)))
-    os.close(end)
-    with mmap.mmap(-1, _COUNT.size * job.processes) as counts:
-        children = [_fork(job, shared, entries, converted, queue, size, counts, n) for n in range(1, job.processes)]
-        _work(job, shared, entries, converted, queue, size, counts, 0)
-        for child in children:
-            code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-            if code:
-                raise OSError(code if code > 0 else errno.EIO, "a copying process failed")
-        return sum(_COUNT.unpack_from(counts, n * _COUNT.size)[0] for n in range(job.processes))
-
-
-def _fork(*task: object) -> int:
-    pid = os.fork()
-    if pid:
-        return pid
-    code = errno.EIO
-    try:
-        _work(*task)  # type: ignore[arg-type]
-        code = 0
-    except OSError as error:
-        code = error.errno or errno.EIO
-    finally:
-        os._exit(code)
-
-
-def _work(
-    job: Job,
-    shared: mmap.mmap,
-    entries: list[tuple[int, bytes]],
-    converted: frozenset[bytes],
-    queue: int,
-    size: int,
-    counts: mmap.mmap,
-    number: int,
-) -> None:
-    """Take piece after piece; stop trying once most of what was tried is different: then git is faster."""
-    taker = Taker(job.source, job.top, index_file.hash_name(job.commit))
-    id_bytes = taker.id_bytes
-    tried = missed = 0
-    while token := os.read(queue, 4):
-        first = int.from_bytes(token, "big")
-        for offset, path in entries[first : first + size]:
-            tried += 1
-            at = offset + index_file.STAT_BYTES
-            found = None
-            if path not in converted and (tried < _TRIED_ENOUGH or missed * 2 < tried):
-                found = taker.take(path, shared[offset + 24 : offset + 28], shared[at : at + id_bytes])
-            if found is None:
-                missed += 1
-            else:
-                _record(shared, offset, found)
-    _COUNT.pack_into(counts, number * _COUNT.size, missed)
-
-
-def _record(shared: mmap.mmap, offset: int, found: os.stat_result) -> None:
-    """Put in what git would: 32 bits of each."""
-    changed, modified = found.st_ctime_ns, found.st_mtime_ns
-    _STAT_BEFORE_MODE.pack_into(
-        shared,
-        offset,
-        changed // 1_000_000_000 & _MASK,
-        changed % 1_000_000_000,
-        modified // 1_000_000_000 & _MASK,
-        modified % 1_000_000_000,
-        found.st_dev & _MASK,
-        found.st_ino & _MASK,
-    )
-    after = offset + index_file.MODE.stop
-    _STAT_AFTER_MODE.pack_into(shared, after, found.st_uid & _MASK, found.st_gid & _MASK, found.st_size & _MASK)
-
-
-class Taker:
-    """Takes files of one checkout into another that has none, if they are the wanted objects.
+class _Copying:
+    """Copies with several processes, which take the next piece of work as they are done.
 
     Args:
-        source: top folder of the one. The process works in it from now on.
-        top: top folder of the other.
-        algorithm: what objects are named by.
+        job: from where, to where.
+        index: what belongs there.
+        shared: the index to write, seen by all processes.
+        converted: what git has to write.
     """
 
-    def __init__(self, source: str, top: str, algorithm: str) -> None:
-        os.chdir(source)
-        self._target = os.open(top, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        self._hash = getattr(hashlib, algorithm)
-        self.id_bytes = self._hash().digest_size
+    def __init__(self, job: Job, index: Index, shared: mmap.mmap, converted: frozenset[bytes]) -> None:
+        self._job = job
+        self._index = index
+        self._shared = shared
+        self._converted = converted
+        self._size = max(_CHUNK_ENTRIES, len(index.entries) // _MOST_CHUNKS + 1)
+        self._queue, end = os.pipe()
+        os.write(end, b"".join(at.to_bytes(4, "big") for at in range(0, len(index.entries), self._size)))
+        os.close(end)
+        self._missed = mmap.mmap(-1, _COUNT_BYTES * job.processes)
 
-    def take(self, path: bytes, mode: bytes, object_id: bytes) -> os.stat_result | None:
-        """Take one entry of an index; gives what the new file is to `lstat`, None when it was not taken.
+    def copy_all(self) -> int:
+        """Copy; gives how many entries were not taken.
 
         Raises:
             OSError: the target could not be written.
         """
-        permissions = _MODES.get(mode)
-        if permissions is not None:
-            return self._take_file(path, permissions, object_id)
-        if mode == _LINK:
-            return self._take_link(path, object_id)
-        if mode == _SUBMODULE:
-            self._make(os.mkdir, path, 0o777, dir_fd=self._target)
-            return os.lstat(path, dir_fd=self._target)
-        return None
+        children = [self._fork(number) for number in range(1, self._job.processes)]
+        self._work(0)
+        for child in children:
+            code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+            if code:
+                raise OSError(code if code > 0 else errno.EIO, "a copying process failed")
+        counts = bytes(self._missed)
+        return sum(int.from_bytes(counts[at : at + _COUNT_BYTES], "big") for at in range(0, len(counts), _COUNT_BYTES))
 
-    def _take_file(self, path: bytes, permissions: int, object_id: bytes) -> os.stat_result | None:
+    def _fork(self, number: int) -> int:
+        pid = os.fork()
+        if pid:
+            return pid
+        code = errno.EIO
         try:
-            source = os.open(path, _READ)
-        except OSError:
-            return None
-        try:
-            content = os.read(source, _SMALL)
-            if len(content) == _SMALL:
-                return self._take_large(source, content, path, permissions, object_id)
-        except IsADirectoryError:
-            return None
+            self._work(number)
+            code = 0
+        except OSError as error:
+            code = error.errno or errno.EIO
         finally:
-            os.close(source)
-        # A read cut short would not hash to the object.
-        name = self._hash(b"blob %d\0" % len(content), usedforsecurity=False)
-        name.update(content)
-        if name.digest() != object_id:
-            return None
-        target = self._make(os.open, path, _WRITE, permissions, dir_fd=self._target)
-        try:
-            _write(target, content)
-            return os.fstat(target)
-        finally:
-            os.close(target)
+            os._exit(code)
 
-    def _take_large(
-        self, source: int, content: bytes, path: bytes, permissions: int, object_id: bytes
-    ) -> os.stat_result | None:
-        size = os.fstat(source).st_size
-        if not stat.S_ISREG(os.fstat(source).st_mode) or size >= _LONGEST:
-            return None
-        name = self._hash(b"blob %d\0" % size, usedforsecurity=False)
-        target = self._make(os.open, path, _WRITE, permissions, dir_fd=self._target)
-        try:
-            while content and size >= 0:
-                name.update(content)
-                _write(target, content)
-                size -= len(content)
-                content = os.read(source, _LARGE)
-            if size == 0 and name.digest() == object_id:
-                return os.fstat(target)
-        finally:
-            os.close(target)
-        os.unlink(path, dir_fd=self._target)
-        return None
-
-    def _take_link(self, path: bytes, object_id: bytes) -> os.stat_result | None:
-        try:
-            leads_to = os.readlink(path)
-        except OSError:
-            return None
-        if self._hash(b"blob %d\0" % len(leads_to) + leads_to, usedforsecurity=False).digest() != object_id:
-            return None
-        self._make(os.symlink, leads_to, path, dir_fd=self._target)
-        return os.lstat(path, dir_fd=self._target)
-
-    def _make(self, function, *arguments, dir_fd: int):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN002, ANN202
-        """Make something, and the folders above it if they are missing."""
-        try:
-            return function(*arguments, dir_fd=dir_fd)
-        except FileNotFoundError:
-            path = arguments[1] if function is os.symlink else arguments[0]
-            at = path.find(b"/")
-            while at > 0:
-                _make_folder(path[:at], dir_fd)
-                at = path.find(b"/", at + 1)
-            return function(*arguments, dir_fd=dir_fd)
+    def _work(self, number: int) -> None:
+        """Take piece after piece; stop trying once most of what was tried is different: then git is faster."""
+        taker = Taker(self._job.source, self._job.top, hash_name(self._job.commit))
+        entries, data, shared, converted = self._index.entries, self._index.data, self._shared, self._converted
+        mode_end, id_end = MODE_AT + MODE_BYTES, STAT_BYTES + self._index.hash_bytes
+        tried = missed = 0
+        while token := os.read(self._queue, 4):
+            first = int.from_bytes(token, "big")
+            for at, path in entries[first : first + self._size]:
+                tried += 1
+                found = None
+                if path not in converted and (tried < _TRIED_ENOUGH or missed * 2 < tried):
+                    found = taker.take(path, data[at + MODE_AT : at + mode_end], data[at + STAT_BYTES : at + id_end])
+                if found is None:
+                    missed += 1
+                pack_stat(shared, at, found)
+        self._missed[number * _COUNT_BYTES : (number + 1) * _COUNT_BYTES] = missed.to_bytes(_COUNT_BYTES, "big")
 
 
-def _make_folder(path: bytes, within: int) -> None:
-    try:
-        os.mkdir(path, 0o777, dir_fd=within)
-    except FileExistsError:
-        return
-
-
-def _write(target: int, content: bytes) -> None:
-    written = os.write(target, content)
-    while written < len(content):
-        written += os.write(target, memoryview(content)[written:])
-
-
-def _write_index(job: Job, shared: mmap.mmap, hash_bytes: int, mode: int) -> None:
+def _write_index(target: _Target, shared: mmap.mmap, algorithm: str, hash_bytes: int, mode: int | None) -> None:
     end = len(shared) - hash_bytes
-    with memoryview(shared) as data:
-        trailer = index_file.make_trailer(data[:end], index_file.hash_name(job.commit), bytes(data[end:]))
-        lock = os.open(job.git_dir + "/index.lock", _WRITE, 0o666)
-        try:
+    content = bytes(shared)
+    trailer = make_trailer(memoryview(content)[:end], algorithm, content[end:])
+    lock = os.open(target.index + ".lock", os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+    try:
+        if mode is not None:
             os.fchmod(lock, stat.S_IMODE(mode))
-            written = 0
-            while written < end:
-                written += os.write(lock, data[written:end])
-            _write(lock, trailer)
-        finally:
-            os.close(lock)
-    os.rename(job.git_dir + "/index.lock", job.git_dir + "/index")
+        write_all(lock, content[:end])
+        write_all(lock, trailer)
+    finally:
+        os.close(lock)
+    os.rename(target.index + ".lock", target.index)
 
 
 if __name__ == "__main__":

@@ -1,27 +1,27 @@
 """Git's index file as bytes: where each entry stands in it, so that stat data can be put in place.
 
-What is read here was written by git a moment ago, without stat data (`git read-tree`). Putting some in changes no
-size: every extension stays true, and only the trailing hash has to be made again. Imports nothing but `hashlib`: the
-program that copies files (`copier.py`) waits for it.
+Putting some in changes no size: every extension that is let through here stays true, and only the trailing hash has to
+be made again. Imports nothing before that: the program that copies files (`copier.py`) waits for it.
 """
 
 from __future__ import annotations
 
-import hashlib
-
 STAT_BYTES = 40
 """What an entry begins with: times of inode and content, device, inode, mode, user, group, size; 32 bits each."""
-MODE = slice(24, 28)
+MODE_AT = 24
+MODE_BYTES = 4
 
 _HEADER_BYTES = 12
 _VERSIONS = (2, 3, 4)
+_PLAIN = 2
 _PREFIXED = 4
 _NAME_MASK = 0x0FFF
 _SPECIAL_MASK = 0xF000
 """Assume-unchanged, extended (skip-worktree, intent-to-add), and the stages of a conflict: none in a fresh index."""
-_HARMLESS = (b"TREE", b"UNTR", b"EOIE", b"IEOT")
-"""Trees, untracked folders, and offsets: none says anything of an entry's stat data. A split or a sparse index, and a
-file system monitor's, do."""
+_TREES = b"TREE"
+_OFFSETS = (b"EOIE", b"IEOT")
+_UNTRACKED = b"UNTR"
+_SHA256_DIGITS = 64
 
 
 class Unsuited(Exception):
@@ -30,23 +30,64 @@ class Unsuited(Exception):
 
 def hash_name(object_id: str) -> str:
     """Name the hash function by the length of what it gives in hexadecimal."""
-    return "sha256" if len(object_id) == hashlib.sha256().digest_size * 2 else "sha1"
+    return "sha256" if len(object_id) == _SHA256_DIGITS else "sha1"
 
 
-def parse_entries(data: bytes, hash_bytes: int) -> list[tuple[int, bytes]]:
-    """Give the offset and the path of each entry, in order. An entry is stat data, object id, flags, path.
+class Index:
+    """An index as it was read.
+
+    Args:
+        data: the whole file.
+        hash_bytes: length of an object id.
 
     Raises:
-        Unsuited: another version, an entry that is not plain, an extension that may speak of stat data.
+        Unsuited: another version, or an entry that is not plain.
     """
-    version = int.from_bytes(data[4:8], "big")
-    if data[:4] != b"DIRC" or version not in _VERSIONS:
-        raise Unsuited(f"version {version}")
-    count = int.from_bytes(data[8:_HEADER_BYTES], "big")
-    walk = _walk_prefixed if version == _PREFIXED else _walk_padded
-    entries, end = walk(data, count, STAT_BYTES + hash_bytes)
-    _require_harmless(data, end, len(data) - hash_bytes)
-    return entries
+
+    __slots__ = ("_end", "data", "entries", "hash_bytes", "version")
+
+    def __init__(self, data: bytes, hash_bytes: int) -> None:
+        self.data = data
+        self.hash_bytes = hash_bytes
+        self.version = int.from_bytes(data[4:8], "big")
+        if data[:4] != b"DIRC" or self.version not in _VERSIONS:
+            raise Unsuited(f"version {self.version}")
+        count = int.from_bytes(data[8:_HEADER_BYTES], "big")
+        walk = _walk_prefixed if self.version == _PREFIXED else _walk_padded
+        self.entries, self._end = walk(data, count, STAT_BYTES + hash_bytes)
+
+    def find_extensions(self) -> dict[bytes, bytes]:
+        """Find what follows the entries, by its four letters."""
+        found = {}
+        at = self._end
+        while at < len(self.data) - self.hash_bytes:
+            size = int.from_bytes(self.data[at + 4 : at + 8], "big")
+            found[self.data[at : at + 4]] = self.data[at + 8 : at + 8 + size]
+            at += 8 + size
+        return found
+
+    def require_fresh(self) -> None:
+        """See that it is one that git has just made of a tree: nothing in it speaks of an entry's stat data.
+
+        A split or a sparse index does, and a file system monitor's.
+
+        Raises:
+            Unsuited: it is not.
+        """
+        if self.find_extensions().keys() - {_TREES, _UNTRACKED, *_OFFSETS}:
+            raise Unsuited("an extension that may speak of stat data")
+
+    def is_of(self, tree: bytes) -> bool:
+        """Whether all entries of it together are this tree, and it says nothing that is not true of another checkout.
+
+        Git itself commits that tree then, and looks no further.
+        """
+        extensions = self.find_extensions()
+        if self.version != _PLAIN or extensions.keys() - {_TREES, *_OFFSETS}:
+            return False
+        path, _, rest = extensions.get(_TREES, b"").partition(b"\0")
+        counts, _, rest = rest.partition(b"\n")
+        return not path and counts.split(b" ")[0] == b"%d" % len(self.entries) and rest[: self.hash_bytes] == tree
 
 
 def _walk_padded(data: bytes, count: int, flags_at: int) -> tuple[list[tuple[int, bytes]], int]:
@@ -91,13 +132,8 @@ def _parse_offset(data: bytes, at: int) -> tuple[int, int]:
     return value, at + 1
 
 
-def _require_harmless(data: bytes, at: int, end: int) -> None:
-    while at < end:
-        if data[at : at + 4] not in _HARMLESS:
-            raise Unsuited(f"extension {data[at : at + 4]!r}")
-        at += 8 + int.from_bytes(data[at + 4 : at + 8], "big")
-
-
 def make_trailer(data: memoryview, algorithm: str, before: bytes) -> bytes:
     """Give the hash that ends an index, over what is before it; zeros where git left it out (`index.skipHash`)."""
+    import hashlib  # noqa: PLC0415  10 ms, which pass while git is at work
+
     return hashlib.new(algorithm, data, usedforsecurity=False).digest() if any(before) else before

@@ -5,18 +5,18 @@ import re
 import shutil
 import stat
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from exeora_ws.cancellation import Cancellation
 from exeora_ws.errors import ToolFailed
-from exeora_ws.git import admin, seeding
+from exeora_ws.git import admin, copier, seeding
 from exeora_ws.git.command import WORKERS, Git, Output, decode
 from exeora_ws.git.engine import Engine, require_commit_id
 from exeora_ws.git.links import find_link_fault
 from exeora_ws.git.messages import describe_failure, find_last_line, translated_os_errors
-from exeora_ws.git.port import Addition
+from exeora_ws.git.port import Addition, Checkout
 
 _HALF_WRITTEN = re.compile(rb"failed to read .*(commondir|gitdir|HEAD)")
 _PAUSES = (0.01, 0.03, 0.1, 0.3, 0.0)
@@ -27,30 +27,46 @@ def populate(engine: Engine, git: Git, addition: Addition, cancellation: Cancell
     with ExitStack() as undo:
         commitish = prepare(engine, addition, undo)
         detach = [] if addition.branch or addition.new_branch else ["--detach"]
+        words = [*detach, "--", str(addition.path), commitish]
         seed = _find_seed(engine, git, addition)
-        without = [] if seed is None else ["--no-checkout"]
-        output = _add(git, cancellation, *without, *detach, "--", str(addition.path), commitish)
-        if output.code != 0:
-            raise _explain(output, git, addition)
-        if seed is not None:
-            _fill_from(seed, git, addition, cancellation)
+        if seed is None or not _copy(engine, git, seed, addition, words, cancellation):
+            output = _add(git, cancellation, *words)
+            if output.code != 0:
+                raise _explain(output, git, addition)
         if addition.source is None:
             _fill_whole_tree(engine, addition.path)
         undo.pop_all()
 
 
-def _find_seed(engine: Engine, git: Git, addition: Addition) -> Path | None:
+def _find_seed(engine: Engine, git: Git, addition: Addition) -> Checkout | None:
     """Find the checkout to copy from: the likely one, if that writes what git would."""
     like = addition.like or addition.source
     if like is None or addition.source is None:
         return None
-    return like if seeding.can_seed(git, engine.require_source(like)) else None
+    found = engine.require_source(like)
+    return found if seeding.can_seed(git, found) else None
 
 
-def _fill_from(seed: Path, git: Git, addition: Addition, cancellation: Cancellation | None) -> None:
-    output = seeding.fill(seed, addition.path, addition.commit, cancellation)
-    if output is not None and output.code != 0:
+def _copy(
+    engine: Engine,
+    git: Git,
+    seed: Checkout,
+    addition: Addition,
+    words: Sequence[str],
+    cancellation: Cancellation | None,
+) -> bool:
+    """Add the worktree by copying; False when nothing came of it, and nothing is left of it."""
+    mode, before = _read_free_target(addition.path), admin.list_folders(engine.common_dir)
+    code = seeding.make(git, seed, addition, ["worktree", "add", "--no-checkout", *words], cancellation)
+    if code == copier.COMPLETE:
+        return True
+    if code != copier.INCOMPLETE:
+        _take_back(engine.common_dir, addition.path, mode, before)
+        return False
+    output = seeding.write_rest(addition.path, cancellation)
+    if output.code != 0:
         raise _explain(Output(output.code, b"", output.err), git, addition)
+    return True
 
 
 def _add(git: Git, cancellation: Cancellation | None, *arguments: str) -> Output:

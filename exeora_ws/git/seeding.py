@@ -5,13 +5,14 @@ Here is decided whether; `copier.py` is the program that does it, and git writes
 
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from exeora_ws.cancellation import Cancellation
 from exeora_ws.errors import ToolFailed
 from exeora_ws.git import copier, gitfiles
 from exeora_ws.git.command import WORKERS, Git, Output
-from exeora_ws.git.port import Checkout
+from exeora_ws.git.port import Addition, Checkout
 from exeora_ws.limits import COPYING_PROCESSES, SEED_INDEX_BYTES
 
 _HOOKS = ("post-checkout", "post-index-change")
@@ -59,28 +60,38 @@ def _has_hooks(git: Git, checkout: Checkout, settings: bytes) -> bool:
     return any(os.path.lexists(f"{folder}/{name}") for name in _HOOKS)
 
 
-def fill(source: Path, top: Path, commit: str, cancellation: Cancellation | None) -> Output | None:
-    """Fill a worktree that was added without files; gives what git said in the end, None when git had nothing to do.
+def make(git: Git, source: Checkout, addition: Addition, add: Sequence[str], cancellation: Cancellation | None) -> int:
+    """Have the program add the worktree and fill it.
+
+    Args:
+        git: at the place that the worktree is added from.
+        source: the checkout to copy from.
+        addition: what is wanted.
+        add: what git is told, to add it without files.
+        cancellation: ends all of it.
+
+    Returns:
+        One of the exit codes of `copier.py`, or any other when it came to nothing that can be said.
 
     Raises:
         ToolFailed: reason `disk_full`, `timeout`.
         Cancelled: the call was taken back.
     """
+    facts = (str(source.top), f"{source.git_dir}/index", str(addition.path), addition.commit, str(_count_processes()))
+    program = [sys.executable, "-I", "-S", "-c", _PROGRAM, _ROOT, *facts, *add, ""]
+    code = git.populate_by(program, cancellation=cancellation).code
+    if code == copier.NO_ROOM:
+        raise ToolFailed("the disk has too little room for the worktree", reason="disk_full")
+    return code
+
+
+def write_rest(top: Path, cancellation: Cancellation | None) -> Output:
+    """Have git write what a worktree lacks."""
     git_dir = gitfiles.read_git_link(f"{top}/.git")
     if git_dir is None:
         raise ToolFailed("the new worktree has no link to its repository", reason="git_failed")
-    git = Git(top, Path(git_dir))
-    words = (str(source), str(top), git_dir, commit, str(_count_processes()))
-    done = git.populate_by(_command(words), cancellation=cancellation)
-    if done.code == copier.COMPLETE:
-        return None
-    if done.code == copier.NO_ROOM:
-        raise ToolFailed("the disk has too little room for the worktree", reason="disk_full")
-    return git.populate(*WORKERS, "reset", "--hard", "--no-recurse-submodules", cancellation=cancellation)
-
-
-def _command(words: tuple[str, ...]) -> list[str]:
-    return [sys.executable, "-I", "-S", "-c", _PROGRAM, _ROOT, *words]
+    words = (*WORKERS, "reset", "--hard", "--no-recurse-submodules")
+    return Git(top, Path(git_dir)).populate(*words, cancellation=cancellation)
 
 
 def _count_processes() -> int:
