@@ -31,8 +31,8 @@ _CHUNK_ENTRIES = 64
 _MOST_CHUNKS = 8_192  # the numbers of all of them fit into a pipe
 _TRIED_ENOUGH = 256
 _COUNT_BYTES = 8
-# Files for which any attribute is given that changes what a checkout writes.
-_CONVERTED = ":(exclude,attr:!filter !ident !eol !crlf !working-tree-encoding)"
+# All files but those without any attribute that changes what a checkout writes.
+_CONVERTED = tuple(f":(exclude,attr:!filter !ident !crlf !working-tree-encoding {eol})" for eol in ("!eol", "eol=lf"))
 _FALSE = ("false", "no", "off", "0", "")
 _UNSUITED = ("core.ignorecase", "core.sparsecheckout", "core.splitindex")
 _NEEDED = ("core.symlinks", "core.filemode")
@@ -109,7 +109,7 @@ class _Target:
 
         The attributes come out of the index, and not out of files: there are none in its own folder.
         """
-        words = [*self.git, "-C", self.git_dir, f"--work-tree={self.git_dir}", "ls-files", "-z", "--", _CONVERTED]
+        words = [*self.git, "-C", self.git_dir, f"--work-tree={self.git_dir}", "ls-files", "-z", "--", *_CONVERTED]
         return _Child(words, {"GIT_INDEX_FILE": index})
 
 

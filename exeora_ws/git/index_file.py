@@ -44,7 +44,7 @@ class Index:
         Unsuited: another version, or an entry that is not plain.
     """
 
-    __slots__ = ("_end", "data", "entries", "hash_bytes", "version")
+    __slots__ = ("data", "end", "entries", "hash_bytes", "version")
 
     def __init__(self, data: bytes, hash_bytes: int) -> None:
         self.data = data
@@ -54,12 +54,12 @@ class Index:
             raise Unsuited(f"version {self.version}")
         count = int.from_bytes(data[8:_HEADER_BYTES], "big")
         walk = _walk_prefixed if self.version == _PREFIXED else _walk_padded
-        self.entries, self._end = walk(data, count, STAT_BYTES + hash_bytes)
+        self.entries, self.end = walk(data, count, STAT_BYTES + hash_bytes)
 
     def find_extensions(self) -> dict[bytes, bytes]:
         """Find what follows the entries, by its four letters."""
         found = {}
-        at = self._end
+        at = self.end
         while at < len(self.data) - self.hash_bytes:
             size = int.from_bytes(self.data[at + 4 : at + 8], "big")
             found[self.data[at : at + 4]] = self.data[at + 8 : at + 8 + size]

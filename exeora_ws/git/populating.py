@@ -29,7 +29,7 @@ def populate(engine: Engine, git: Git, addition: Addition, cancellation: Cancell
         detach = [] if addition.branch or addition.new_branch else ["--detach"]
         words = [*detach, "--", str(addition.path), commitish]
         seed = _find_seed(engine, git, addition)
-        if seed is None or not _copy(engine, git, seed, addition, words, cancellation):
+        if seed is None or not _copy(engine, git, seed, addition, words, cancellation=cancellation):
             output = _add(git, cancellation, *words)
             if output.code != 0:
                 raise _explain(output, git, addition)
@@ -41,7 +41,7 @@ def populate(engine: Engine, git: Git, addition: Addition, cancellation: Cancell
 def _find_seed(engine: Engine, git: Git, addition: Addition) -> Checkout | None:
     """Find the checkout to copy from: the likely one, if that writes what git would."""
     like = addition.like or addition.source
-    if like is None or addition.source is None:
+    if like is None:
         return None
     found = engine.require_source(like)
     return found if seeding.can_seed(git, found) else None
@@ -53,6 +53,7 @@ def _copy(
     seed: Checkout,
     addition: Addition,
     words: Sequence[str],
+    *,
     cancellation: Cancellation | None,
 ) -> bool:
     """Add the worktree by copying; False when nothing came of it, and nothing is left of it."""

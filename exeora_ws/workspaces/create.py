@@ -86,6 +86,8 @@ class _Settled:
     new: bool
     target: folders.Target
     upstream: tuple[str, str] | None
+    like: Path | None
+    """The checkout whose files it probably shares most of."""
 
 
 def create_workspace(
@@ -178,7 +180,18 @@ def _settle(registry: Registry, repository: Repository, managed_root: Path, sour
         path=target.path / source.project.subdirectory,
         managed=True,
     )
-    return _Settled(workspace, base, new, target, wanted.upstream)
+    like = _choose_like(worktrees, _checkout_of(source), base.commit)
+    return _Settled(workspace, base, new, target, wanted.upstream, like)
+
+
+def _choose_like(worktrees: Sequence[Worktree], source: Path | None, commit: str) -> Path | None:
+    """Choose a checkout at that very commit, the source before others; else the source, which is seldom far from it."""
+    at = [w.path for w in worktrees if w.head == commit and w.prunable is None and not w.bare]
+    return at[0] if at and source not in at else source
+
+
+def _checkout_of(source: Place) -> Path | None:
+    return None if source.project.bare and source.workspace.main else source.workspace.worktree
 
 
 def _refuse_held_branch(registry: Registry, project: Project, worktrees: Sequence[Worktree], branch: str) -> None:
@@ -302,7 +315,8 @@ def _addition(source: Place, settled: _Settled) -> Addition:
         commit=settled.base.commit,
         new_branch=branch if settled.new else None,
         branch=None if settled.new else branch,
-        source=None if source.project.bare and source.workspace.main else source.workspace.worktree,
+        source=_checkout_of(source),
+        like=settled.like,
     )
 
 
