@@ -94,7 +94,7 @@ class Git:
     def __init__(self, folder: Path, git_dir: Path) -> None:
         """Take where to run (`folder`: a worktree's top or the Git folder itself) and the Git folder to act on."""
         self.folder = folder
-        self._git_dir = git_dir
+        self.git_dir = git_dir
 
     def at(self, git_dir: Path) -> "Git":
         """Give git at another Git folder of the same repository, without files."""
@@ -164,11 +164,11 @@ class Git:
     def _place(self, environment: dict[str, str]) -> list[str]:
         """Say where git shall act. Somebody else's folder is left to git's own search, which judges its ownership."""
         try:
-            ours = {os.stat(self._git_dir).st_uid, os.stat(self.folder).st_uid} == {os.geteuid()}
+            ours = {os.stat(self.git_dir).st_uid, os.stat(self.folder).st_uid} == {os.geteuid()}
         except OSError as error:
             raise ToolFailed("the repository's folder is gone", reason="not_a_repository") from error
         if ours:
-            return ["-C", str(self.folder), f"--git-dir={self._git_dir}"]
+            return ["-C", str(self.folder), f"--git-dir={self.git_dir}"]
         above = os.path.dirname(self.folder)
         if os.pathsep in above:
             raise ToolFailed("this folder has another owner, and git cannot be kept to it", reason="dubious_ownership")

@@ -13,13 +13,14 @@ MODE_BYTES = 4
 
 _HEADER_BYTES = 12
 _VERSIONS = (2, 3, 4)
-_PLAIN = 2
+PLAIN = 2
 _PREFIXED = 4
 _NAME_MASK = 0x0FFF
 _SPECIAL_MASK = 0xF000
 """Assume-unchanged, extended (skip-worktree, intent-to-add), and the stages of a conflict: none in a fresh index."""
-_TREES = b"TREE"
-_OFFSETS = (b"EOIE", b"IEOT")
+TREES = b"TREE"
+OFFSETS = (b"EOIE", b"IEOT")
+RESOLVED = b"REUC"
 _UNTRACKED = b"UNTR"
 _SHA256_DIGITS = 64
 
@@ -74,7 +75,7 @@ class Index:
         Raises:
             Unsuited: it is not.
         """
-        if self.find_extensions().keys() - {_TREES, _UNTRACKED, *_OFFSETS}:
+        if self.find_extensions().keys() - {TREES, _UNTRACKED, *OFFSETS}:
             raise Unsuited("an extension that may speak of stat data")
 
     def is_of(self, tree: bytes) -> bool:
@@ -83,9 +84,9 @@ class Index:
         Git itself commits that tree then, and looks no further.
         """
         extensions = self.find_extensions()
-        if self.version != _PLAIN or extensions.keys() - {_TREES, *_OFFSETS}:
+        if self.version != PLAIN or extensions.keys() - {TREES, *OFFSETS}:
             return False
-        path, _, rest = extensions.get(_TREES, b"").partition(b"\0")
+        path, _, rest = extensions.get(TREES, b"").partition(b"\0")
         counts, _, rest = rest.partition(b"\n")
         return not path and counts.split(b" ")[0] == b"%d" % len(self.entries) and rest[: self.hash_bytes] == tree
 

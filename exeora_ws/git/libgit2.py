@@ -210,7 +210,11 @@ class Libgit2Repository(Engine):
                 self.raw.config.delete_multivar(key, ".*")
 
     def write_holder(self, ref: str, commits: Sequence[str], staged: Sequence[str]) -> None:
-        """Have git do it; without git, as it would."""
+        """Point it at the one commit; for more, have git make one over them, and without git do as it would."""
+        if len(commits) == 1 and not staged:
+            with translated():
+                self.raw.references.create(ref, commits[0], force=True)
+            return
         if self._git is not None:
             self._git.write_holder(ref, commits, staged)
             return

@@ -6,6 +6,7 @@ import errno
 import os
 import stat
 import struct
+import time
 
 from exeora_ws.git.index_file import MODE_AT, MODE_BYTES
 
@@ -23,6 +24,9 @@ _SMALL = 65_536
 _LARGE = 1 << 20
 _LONGEST = 1 << 32
 _FILE, _PROGRAM, _LINK, _SUBMODULE = (mode.to_bytes(4, "big") for mode in (0o100644, 0o100755, 0o120000, 0o160000))
+_AGE_NS = 1_000_000_000
+"""How old new files are said to be. Git compares whole seconds: what is as young as the index it reads again each time,
+until something writes the index anew; the first `git status` would take four times as long."""
 _PERMISSIONS = {_FILE: 0o666, _PROGRAM: 0o777}
 
 
@@ -74,6 +78,8 @@ class Taker:
         os.chdir(source)
         self._target = os.open(top, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         self._hash = getattr(hashlib, algorithm)
+        born = time.time_ns() - _AGE_NS
+        self._times = (born, born)
 
     def take(self, path: bytes, mode: bytes, object_id: bytes) -> os.stat_result | None:
         """Take one entry of an index; gives what the new file is to `lstat`, None when it was not taken.
@@ -116,6 +122,7 @@ class Taker:
         try:
             if os.write(target, content) != len(content):
                 raise OSError(errno.ENOSPC, "cut short")
+            os.utime(target, ns=self._times)
             return os.fstat(target)
         finally:
             os.close(target)
@@ -136,6 +143,7 @@ class Taker:
                 size -= len(content)
                 content = os.read(source, _LARGE)
             if size == 0 and name.digest() == object_id:
+                os.utime(target, ns=self._times)
                 return os.fstat(target)
         finally:
             os.close(target)
@@ -155,6 +163,7 @@ class Taker:
             return None
         _make_folders(path[: path.rfind(b"/") + 1], self._target)
         os.symlink(leads_to, path, dir_fd=self._target)
+        os.utime(path, ns=self._times, dir_fd=self._target, follow_symlinks=False)
         return os.lstat(path, dir_fd=self._target)
 
 
