@@ -12,8 +12,12 @@ if TYPE_CHECKING:
 
 def remove(asked: "Asked") -> int:
     """Remove the workspace that is named; gives the exit code, errors told."""
+    from exeora_cli.answer import ReaderGone, quiet_pipe
+
     try:
         return _remove(asked)
+    except ReaderGone:
+        return quiet_pipe()
     except Exception as error:  # noqa: BLE001  told as every command's is
         import typer
 
