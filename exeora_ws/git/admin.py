@@ -45,11 +45,12 @@ def list_folders(common_dir: Path) -> list[str]:
 
 def load_entries(common_dir: Path) -> list[Entry]:
     """Load the admin folders that name a worktree, by name. Left-overs without `gitdir` are nobody's, as for Git."""
-    found = (_load_entry(f"{common_dir}/worktrees/{name}", name) for name in list_folders(common_dir))
+    found = (load_entry(f"{common_dir}/worktrees/{name}", name) for name in list_folders(common_dir))
     return [entry for entry in found if entry is not None]
 
 
-def _load_entry(folder: str, name: str) -> Entry | None:
+def load_entry(folder: str, name: str) -> Entry | None:
+    """Load one admin folder; None when it names no worktree."""
     back = gitfiles.read_back_link(folder)
     if back is None:
         return None

@@ -210,6 +210,10 @@ class Repository(Protocol):
         """Every worktree on record, broken ones too, main first."""
         ...
 
+    def find_holder(self, branch: str) -> Worktree | None:
+        """The worktree that has a branch checked out, or holds it in an operation; None when none does."""
+        ...
+
     def find_commit(self, spec: str) -> str | None:
         """The commit a commit-ish names, annotated tags peeled; None when there is none. `-x` is never an option."""
         ...
