@@ -112,9 +112,10 @@ class ExecutableRepository(Engine):
 
     def add_worktree(self, addition: Addition, cancellation: Cancellation | None = None) -> None:
         """Have `git worktree add` do it, run in the source checkout."""
-        populate(self, self._git_at(addition.source), addition, cancellation)
+        populate(self, self.git_at(addition.source), addition, cancellation)
 
-    def _git_at(self, source: Path | None) -> Git:
+    def git_at(self, source: Path | None) -> Git:
+        """Give git at the checkout that an addition starts from."""
         if source is None or source == self.place.top:
             return self.git
         found = self.require_source(source)

@@ -10,7 +10,7 @@ from pygit2.enums import ConfigLevel, FileMode, ReferenceType, RepositoryOpenFla
 
 from exeora_ws.cancellation import Cancellation
 from exeora_ws.errors import ToolFailed
-from exeora_ws.git import holding, refnames
+from exeora_ws.git import holding, populating, refnames
 from exeora_ws.git.command import Git, decode
 from exeora_ws.git.engine import SAFE_REFS, Engine, require_commit_id
 from exeora_ws.git.executable import ExecutableRepository
@@ -169,14 +169,14 @@ class Libgit2Repository(Engine):
     def add_worktree(self, addition: Addition, cancellation: Cancellation | None = None) -> None:
         """Have git do it; without git, libgit2 where it writes what git would."""
         if self._git is not None:
-            self._git.add_worktree(addition, cancellation)
+            populating.populate(self, self._git.git_at(addition.source), addition, cancellation)
             return
         with translated():
             populate(self, self.raw, addition)
 
     def write_branch(self, name: str, commit: str) -> bool:
-        """Make the reference, only where there is none."""
-        if self._git is not None and not is_text(name):
+        """Have git make it, whose hooks may want to know; without git, make it."""
+        if self._git is not None:
             return self._git.write_branch(name, commit)
         with translated():
             self._require_commits(commit)

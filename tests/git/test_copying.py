@@ -440,6 +440,16 @@ class TestWhenGitDoesIt:
         compare(top, tmp_path)
         assert codes == [9]
 
+    def test_there_is_no_room(self, codes, top, tmp_path, trace, monkeypatch):
+        full = "import os, errno\ndef full(*a, **k): raise OSError(errno.ENOSPC, 'full')\nos.utime = full\n"
+        monkeypatch.setattr(seeding, "_PROGRAM", full + seeding._PROGRAM)
+        before = trace(top), sorted(tmp_path.iterdir())
+        commit = git(top, "rev-parse", "HEAD")
+        with pytest.raises(ToolFailed) as caught:
+            open_repository(top).add_worktree(Addition(tmp_path / "new", commit, new_branch="new", source=top))
+        assert caught.value.reason == "disk_full"
+        assert (trace(top), sorted(tmp_path.iterdir())) == before
+
     def test_git_adds_no_worktree(self, codes, top, tmp_path, monkeypatch):
         refusing = tmp_path / "bin" / "git"
         refusing.parent.mkdir()
