@@ -104,32 +104,34 @@ class _Target:
         self.git_dir = git_dir
         self.index = git_dir + "/index"
 
-    def list_converted(self, index: str) -> _Child:
+    def list_converted(self) -> _Child:
         """Ask for the files that git would not write as they are recorded.
 
         The attributes come out of the index, and not out of files: there are none in its own folder.
         """
         words = [*self.git, "-C", self.git_dir, f"--work-tree={self.git_dir}", "ls-files", "-z", "--", *_CONVERTED]
-        return _Child(words, {"GIT_INDEX_FILE": index})
+        return _Child(words)
 
 
 def _fill(job: Job, target: _Target, same: Index | None) -> int:
-    settings = _Child([*target.git, "config", "--list", "-z"])
-    converted = target.list_converted(job.index) if same is not None else None
-    said = settings.read()
-    if is_converting(said):
+    settings = _Child([*target.git, "config", "--list", "-z"]).read()
+    if is_converting(settings):
         return INCOMPLETE
     mode = None
-    if same is None or converted is None or any(b"\0" + key.encode() in b"\0" + said for key in _SHAPING):
+    if same is None or any(b"\0" + key.encode() in b"\0" + settings for key in _SHAPING):
         _Child([*target.git, "read-tree", job.commit]).read()
-        converted = target.list_converted(target.index)
         with open(target.index, "rb") as stream:
             mode = os.fstat(stream.fileno()).st_mode
             same = Index(stream.read(), len(job.commit) // 2)
         same.require_fresh()
+    else:
+        # Asked of a copy: somebody may write the source's own meanwhile.
+        with open(target.index, "wb") as stream:
+            stream.write(same.data)
+    converted = target.list_converted().read()
     with mmap.mmap(-1, len(same.data)) as shared:
         shared[:] = same.data
-        missed = _Copying(job, same, shared, frozenset(converted.read().split(b"\0"))).copy_all()
+        missed = _Copying(job, same, shared, frozenset(converted.split(b"\0"))).copy_all()
         _write_index(target, shared, hash_name(job.commit), same.hash_bytes, mode)
     return INCOMPLETE if missed else COMPLETE
 
@@ -153,10 +155,9 @@ def is_converting(settings: bytes) -> bool:
 class _Child:
     """A git of ours: started at once, waited for when its answer is wanted."""
 
-    def __init__(self, words: list[str], variables: dict[str, str] | None = None) -> None:
+    def __init__(self, words: list[str]) -> None:
         self._output, theirs = os.pipe()
-        actions = [(os.POSIX_SPAWN_DUP2, theirs, 1)]
-        self._pid = os.posix_spawn(words[0], words, {**os.environ, **(variables or {})}, file_actions=actions)
+        self._pid = os.posix_spawn(words[0], words, os.environ, file_actions=[(os.POSIX_SPAWN_DUP2, theirs, 1)])
         os.close(theirs)
 
     def read(self) -> bytes:
