@@ -10,7 +10,7 @@ from pygit2.enums import ConfigLevel, FileMode, ReferenceType, RepositoryOpenFla
 
 from exeora_ws.cancellation import Cancellation
 from exeora_ws.errors import ToolFailed
-from exeora_ws.git import holding, populating, refnames
+from exeora_ws.git import holding, refnames
 from exeora_ws.git.command import Git, decode
 from exeora_ws.git.engine import SAFE_REFS, Engine, require_commit_id
 from exeora_ws.git.executable import ExecutableRepository
@@ -169,7 +169,7 @@ class Libgit2Repository(Engine):
     def add_worktree(self, addition: Addition, cancellation: Cancellation | None = None) -> None:
         """Have git do it; without git, libgit2 where it writes what git would."""
         if self._git is not None:
-            populating.populate(self, self._git.git_at(addition.source), addition, cancellation)
+            self._git.add_worktree(addition, cancellation, self)
             return
         with translated():
             populate(self, self.raw, addition)
