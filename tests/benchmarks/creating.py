@@ -126,7 +126,7 @@ BENCHMARKS = (
     _compare(
         "create-20k",
         "A workspace of 20,000 files",
-        partial(open_generated, files=20_000, quick=2_000),
+        partial(open_generated, files=20_000, quick=6_000),
         0.55,
         rounds=15,
     ),

@@ -20,7 +20,7 @@ rename into a trash; the disk is freed by a process of its own (docs/decisions/0
 
 @contextmanager
 def _open(bench: Bench) -> Iterator[Sequence[Subject]]:
-    with open_generated(bench, 20_000, 2_000) as ways:
+    with open_generated(bench, 20_000, 20_000) as ways:
 
         def make() -> None:
             ways.create()
@@ -54,5 +54,6 @@ BENCHMARKS = (
         bounds=(Bound(OURS, GIT, 0.20), Bound(PROCESS, GIT, 0.60), Bound(DISK, GIT, 0.70)),
         tried=_TRIED,
         rounds=9,
+        quick=False,
     ),
 )
