@@ -19,6 +19,7 @@ from exeora_ws.git.port import (
     Difference,
     Folded,
     Head,
+    LoggedCommit,
     RemoteBranch,
     Snapshot,
     Status,
@@ -367,6 +368,13 @@ class Engine(ABC):
         """List first lines."""
         span = f"{require_commit_id(base)}..{require_commit_id(head)}"
         return decode(self.require_git().read("log", "--reverse", "--format=%s", span, "--").out).splitlines()
+
+    def list_recent(self, commit: str, count: int) -> Sequence[LoggedCommit]:
+        """List the last commits."""
+        words = ("log", "-z", f"--max-count={count}", "--format=%H %ct %s", require_commit_id(commit), "--")
+        found = decode(self.require_git().read(*words).out).split("\0")
+        rows = [line.split(" ", 2) for line in found if line]
+        return [LoggedCommit(row[0], int(row[1]), row[2] if len(row) > 2 else "") for row in rows]  # noqa: PLR2004
 
     def advance(self, branch: str, old: str, new: str) -> None:
         """Move a branch that no checkout has."""

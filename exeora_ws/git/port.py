@@ -171,6 +171,15 @@ class Difference:
 
 
 @dataclass(frozen=True, slots=True)
+class LoggedCommit:
+    """A commit as a log shows it; `at` in seconds since 1970."""
+
+    id: str
+    at: int
+    subject: str
+
+
+@dataclass(frozen=True, slots=True)
 class Folded:
     """Commits made in memory; `conflicts` names files instead when that cannot be done."""
 
@@ -423,6 +432,10 @@ class Repository(Protocol):
 
     def list_subjects(self, base: str, head: str) -> Sequence[str]:
         """First lines of the commits that `head` has and `base` lacks, oldest first."""
+        ...
+
+    def list_recent(self, commit: str, count: int) -> Sequence[LoggedCommit]:
+        """The last commits up to this one, newest first."""
         ...
 
     def advance(self, branch: str, old: str, new: str) -> None:

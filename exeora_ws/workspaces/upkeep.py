@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from exeora_ws.cancellation import Cancellation
 from exeora_ws.errors import InvalidArguments, ToolFailed
 from exeora_ws.files.ripgrep import find_ripgrep
+from exeora_ws.git.command import taken_back_by
 from exeora_ws.git.opening import open_repository
 from exeora_ws.git.port import Difference
 from exeora_ws.limits import PRUNE_AGE_SECONDS
@@ -169,6 +170,17 @@ class Upkeep:
     def look_at_all(self, project: Project) -> Iterator[overview.Overview]:
         """The state of every workspace, as the answers come; see `overview.look_at_all`."""
         return overview.look_at_all(self._registry, project, self._count_processes)
+
+    def preview(self, place: Place, *, commits: int, cancellation: Cancellation) -> overview.Preview:
+        """The state and the last commits of one workspace; see `overview.look_at_one`.
+
+        Raises:
+            Cancelled: taken back; no git of ours runs any more then.
+        """
+        with taken_back_by(cancellation):
+            return overview.look_at_one(
+                self._registry, place.project, place.workspace, self._count_processes, commits=commits
+            )
 
     def prune(
         self,
