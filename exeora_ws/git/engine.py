@@ -329,6 +329,10 @@ class Engine(ABC):
         """Whether this checkout holds exactly these changes."""
         return snapshots.are_equal(self.require_git(), snapshot, self.take_snapshot(ref))
 
+    def has_rest_of(self, snapshot: Snapshot, ref: str) -> bool:
+        """Whether what this checkout holds is a part of these changes."""
+        return snapshots.is_rest(self.require_git(), snapshot, self.take_snapshot(ref))
+
     def discard_changes(self, snapshot: Snapshot) -> None:
         """Take the snapshot's changes out of this checkout."""
         if self._place.top is None:
@@ -401,6 +405,10 @@ class Engine(ABC):
             if "would be overwritten" in said or "not uptodate" in said:
                 raise ToolFailed("local changes are in the way", reason="would_overwrite")
             raise failure
+
+    def is_locked_by_git(self) -> bool:
+        """Whether the index has a lock file."""
+        return os.path.lexists(self._place.git_dir / "index.lock")
 
     def list_remains(self) -> Sequence[str]:
         """List folders that name no worktree."""

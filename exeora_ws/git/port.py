@@ -398,6 +398,13 @@ class Repository(Protocol):
         """Whether this checkout holds exactly these changes, and perhaps further untracked files. Uses `ref`."""
         ...
 
+    def has_rest_of(self, snapshot: Snapshot, ref: str) -> bool:
+        """Whether all this checkout has uncommitted is a part of these changes, but for further untracked files.
+
+        So it is while `discard_changes` is at work, and after it was cut short. Uses `ref`.
+        """
+        ...
+
     def discard_changes(self, snapshot: Snapshot) -> None:
         """Take the snapshot's changes out of this checkout: `git reset --hard`, and its untracked files deleted."""
         ...
@@ -451,6 +458,10 @@ class Repository(Protocol):
 
     def switch_to(self, commit: str) -> None:
         """Put this checkout and its branch on another commit, keeping local changes, as `git reset --keep` does."""
+        ...
+
+    def is_locked_by_git(self) -> bool:
+        """Whether a git is changing this checkout, or died while it did: its index has a lock file."""
         ...
 
     def list_remains(self) -> Sequence[str]:

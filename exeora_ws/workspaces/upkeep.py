@@ -132,13 +132,9 @@ class Upkeep:
             wanted = variants.settle(repository, asked)
             if with_changes and wanted.start is not None:
                 raise InvalidArguments("with-changes: only for a new local branch", reason="conflicting_fields")
-            move = moving.Move(source.workspace.worktree) if with_changes else None
-            try:
-                creation = self._create(source, wanted, move, cancellation)
-                moved = move.finish() if move is not None and creation.created else None
-            finally:
-                if move is not None:
-                    move.close()
+            move = moving.Move(source) if with_changes else None
+            creation = self._create(source, wanted, move, cancellation)
+            moved = move.finish(self._registry) if move is not None and creation.created else None
             behind = variants.count_behind(repository, creation.base)
         ready = Prepared("none") if asked.dry_run else self._inventory.prepare(source.project, creation, cancellation)
         return Made(creation, behind, moved, ready, asked.dry_run)
@@ -164,7 +160,7 @@ class Upkeep:
 
     def _create(self, source: Place, wanted: Wanted, move: moving.Move | None, cancellation: Cancellation) -> Creation:
         root = self._inventory.managed_root()
-        fill = None if move is None else lambda workspace: move.bring(workspace.worktree)
+        fill = None if move is None else move.bring
         return create_workspace(self._registry, root, source, wanted, cancellation, fill=fill)
 
     def look_at_all(self, project: Project) -> Iterator[overview.Overview]:

@@ -8,7 +8,7 @@ import typer
 from exeora_ws.errors import InvalidArguments, ToolFailed
 
 from exeora_cli.commands.workspaces import MaybeNamed
-from exeora_cli.direct import require_place, run_direct
+from exeora_cli.direct import require_place, run_deed, run_direct
 from exeora_cli.group import Group
 from exeora_cli.session import Shown, session_of
 
@@ -85,7 +85,13 @@ def diff(
     """Show what a workspace has that its base had not where they parted, uncommitted changes too."""
     session = session_of(ctx)
     place = require_place(session, workspace)
-    ref, found = session.app.upkeep.load_difference(place, against, stat=stat)
+    ref, found = run_deed(
+        session,
+        "show_difference",
+        place,
+        lambda _: session.app.upkeep.load_difference(place, against, stat=stat),
+        changes=False,
+    )
     text = found.text.decode("utf-8", "surrogateescape")
     facts = {
         "workspace": place.workspace.slug,

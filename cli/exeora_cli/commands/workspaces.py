@@ -10,7 +10,7 @@ from exeora_ws.errors import InvalidArguments
 from exeora_cli import answer, listing, render
 from exeora_cli.completion import complete_workspace
 from exeora_cli.describing import describe_workspace
-from exeora_cli.direct import run_direct
+from exeora_cli.direct import run_deed
 from exeora_cli.directive import direct_to, leave_if_gone
 from exeora_cli.group import Group
 from exeora_cli.listing import show_none
@@ -117,10 +117,14 @@ def create(
 
 
 def _create_further(session: Session, place: Any, what: str | None, **asked: Any) -> dict[str, Any]:
-    made = run_direct(
+    made = run_deed(
         session,
-        "create",
+        "create_workspace",
+        place,
         lambda cancellation: session.app.upkeep.create(place, what, **asked, cancellation=cancellation),
+        arguments={"branch": what, **asked},
+        changes=not asked["dry_run"],
+        listed_as=() if asked["dry_run"] else ("create_workspace",),
     )
     from exeora_ws.app import describe_setup
 
