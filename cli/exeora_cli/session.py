@@ -62,6 +62,8 @@ class Session:
         """Each command is a conversation of its own: what it wrote first is what `revert` goes back to."""
         self.toolsets: tuple[str, ...] = ()
         """The toolsets that were asked for; none is the default one."""
+        self.speaks_tools = False
+        """Whether its caller wrote a tool's own fields, and is answered in them."""
 
     @property
     def offers_default(self) -> bool:

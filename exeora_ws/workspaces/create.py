@@ -154,7 +154,7 @@ def _find_present(registry: Registry, repository: Repository, project: Project, 
             raise ToolFailed(
                 f"workspace {workspace.slug!r} has branch {wanted.branch!r}, but it is unavailable ({fault})",
                 reason="workspace_missing",
-                hint=f"exeora doctor; or exeora remove {workspace.slug}, then create again with --reuse",
+                hint=f"exeora doctor; or exeora remove {workspace.slug}, then create it again with reuseExistingBranch",
                 data={"workspace": workspace.slug},
             )
         commit = repository.find_branch(wanted.branch) or ""
@@ -224,7 +224,7 @@ def _settle_base(repository: Repository, source: Place, wanted: Wanted) -> tuple
         raise ToolFailed(
             f"branch {wanted.branch!r} exists already",
             reason="branch_exists",
-            hint="pass reuseExistingBranch to use it (on the command line: --reuse)",
+            hint="pass reuseExistingBranch to use it",
         )
     _refuse_conflicting_branch(repository, wanted.branch)
     return wanted.start or _settle_start(repository, source, wanted.base), True

@@ -24,6 +24,7 @@ from exeora_ws.workspaces.merge import Merging, load_difference, merge_workspace
 from exeora_ws.workspaces.place import Place, Project
 from exeora_ws.workspaces.prune import Verdict, Wish, judge_all
 from exeora_ws.workspaces.registry import Base
+from exeora_ws.workspaces.remove import Removal
 from exeora_ws.workspaces.setup import Prepared
 
 
@@ -225,6 +226,10 @@ class Upkeep:
         self._inventory.require_available(place, files=True)
         with self._inventory.working_on(place.project, cancellation):
             return merge_workspace(self._registry, place, into, how, message)
+
+    def remove_merged(self, place: Place, head: str, *, cancellation: Cancellation) -> Removal:
+        """Remove a workspace whose branch was just merged at commit `head`, and the branch if it is still there."""
+        return self._inventory.remove(place, force=False, delete_branch=True, merged_at=head, cancellation=cancellation)
 
     def load_difference(self, place: Place, against: str | None, *, stat: bool) -> tuple[str, Difference]:
         """Give what a workspace has that its base had not; see `merge.load_difference`."""

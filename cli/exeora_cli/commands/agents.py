@@ -147,6 +147,7 @@ def call(
     """
     session = session_of(ctx)
     session.toolsets = tuple(toolset or ())
+    session.speaks_tools = True
     known = session.require_tool(tool)
     given = parse_object(_read_arguments(session, arguments))
     from exeora_ws.tools.spec import Needs
