@@ -12,6 +12,7 @@ from exeora_ws.cancellation import Cancellation
 from exeora_ws.errors import InvalidArguments, ToolFailed
 from exeora_ws.files.ripgrep import find_ripgrep
 from exeora_ws.git.command import taken_back_by
+from exeora_ws.git.gitfiles import list_branches
 from exeora_ws.git.opening import open_repository
 from exeora_ws.git.port import Difference
 from exeora_ws.limits import PRUNE_AGE_SECONDS
@@ -148,6 +149,16 @@ class Upkeep:
             return False
         remotes = open_repository(source.project.common_dir).list_remotes()
         return any(what.startswith(name + "/") for name, _ in remotes)
+
+    def list_branches(self, project: Project, *, remotes: bool) -> Sequence[str]:
+        """List the branches of a project's repository, for completion; see `gitfiles.list_branches`.
+
+        Where they are in no files, the local ones alone.
+        """
+        if project.common_dir is None:
+            return ()
+        found = list_branches(str(project.common_dir), remotes=remotes)
+        return open_repository(project.common_dir).list_branches() if found is None else found
 
     def count_behind(self, source: Place, ref: str, commit: str) -> tuple[str, int] | None:
         """Say how far a base is behind its remote branch; see `variants.count_behind`."""

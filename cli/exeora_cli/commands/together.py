@@ -11,6 +11,7 @@ from exeora_ws.errors import InvalidArguments, ToolFailed
 from exeora_cli import answer, render
 from exeora_cli.asking import ask_yes_no, has_person
 from exeora_cli.commands.workspaces import MaybeNamed
+from exeora_cli.completion import complete_branch, complete_local_branch
 from exeora_cli.direct import require_place, run_deed
 from exeora_cli.directive import leave_if_gone
 from exeora_cli.group import Group
@@ -40,7 +41,15 @@ def merge(
     workspace: MaybeNamed = None,
     squash: Annotated[bool, typer.Option("--squash", help="As one commit.")] = False,
     rebase: Annotated[bool, typer.Option("--rebase", help="Its commits again, on top of the base.")] = False,
-    into: Annotated[str | None, typer.Option("--into", metavar="BRANCH", help="Another branch than its base.")] = None,
+    into: Annotated[
+        str | None,
+        typer.Option(
+            "--into",
+            metavar="BRANCH",
+            help="Another branch than its base.",
+            autocompletion=complete_local_branch,
+        ),
+    ] = None,
     message: Annotated[str | None, typer.Option("-m", "--message", help="Message of the squashed commit.")] = None,
     remove: Annotated[
         bool | None,
@@ -141,7 +150,10 @@ def diff(
     ctx: typer.Context,
     workspace: MaybeNamed = None,
     stat: Annotated[bool, typer.Option("--stat", help="Files and numbers of lines alone.")] = False,
-    against: Annotated[str | None, typer.Option("--against", metavar="REF", help="Instead of its base.")] = None,
+    against: Annotated[
+        str | None,
+        typer.Option("--against", metavar="REF", help="Instead of its base.", autocompletion=complete_branch),
+    ] = None,
 ) -> None:
     """Show what a workspace has that its base had not where they parted, uncommitted changes too."""
     session = session_of(ctx)

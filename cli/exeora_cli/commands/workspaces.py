@@ -8,7 +8,7 @@ import typer
 from exeora_ws.errors import InvalidArguments
 
 from exeora_cli import answer, listing, render
-from exeora_cli.completion import complete_workspace
+from exeora_cli.completion import complete_branch, complete_workspace
 from exeora_cli.describing import describe_workspace
 from exeora_cli.direct import run_deed
 from exeora_cli.directive import direct_to, leave_if_gone
@@ -59,11 +59,18 @@ def create(
         typer.Argument(
             metavar="BRANCH",
             help="Branch to make or --reuse; REMOTE/BRANCH; pr:N, mr:N or an address; with --detach a commit.",
+            autocompletion=complete_branch,
             show_default=False,
         ),
     ] = None,
     base: Annotated[
-        str | None, typer.Option("--from", metavar="REF", help="Where the new branch starts; HEAD of the source.")
+        str | None,
+        typer.Option(
+            "--from",
+            metavar="REF",
+            help="Where the new branch starts; HEAD of the source.",
+            autocompletion=complete_branch,
+        ),
     ] = None,
     reuse: Annotated[bool, typer.Option("--reuse", help="Use a local branch that exists.")] = False,
     name: Name = None,
