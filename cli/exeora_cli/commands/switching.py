@@ -7,9 +7,9 @@ from exeora_ws.errors import InvalidArguments
 
 from exeora_cli import answer
 from exeora_cli.choosing import choose_workspace
-from exeora_cli.commands.workspaces import MaybeNamed
 from exeora_cli.directive import can_direct, direct_to
 from exeora_cli.group import Group
+from exeora_cli.parameters import MaybeNamed
 from exeora_cli.previous import store_previous
 from exeora_cli.session import Session, Shown, explain_no_project, session_of
 from exeora_cli.shell_wrappers import WRAPPERS

@@ -10,11 +10,11 @@ from exeora_ws.errors import InvalidArguments, ToolFailed
 
 from exeora_cli import answer, render
 from exeora_cli.asking import ask_yes_no, has_person
-from exeora_cli.commands.workspaces import MaybeNamed
 from exeora_cli.completion import complete_branch, complete_local_branch
 from exeora_cli.direct import require_place, run_deed
 from exeora_cli.directive import leave_if_gone
 from exeora_cli.group import Group
+from exeora_cli.parameters import MaybeNamed
 from exeora_cli.session import Session, Shown, session_of
 
 group = Group("Workspaces")

@@ -7,9 +7,9 @@ import typer
 from exeora_ws.errors import InvalidArguments, ToolFailed
 
 from exeora_cli import answer
-from exeora_cli.commands.workspaces import MaybeNamed
 from exeora_cli.direct import require_place, run_deed
 from exeora_cli.group import Group
+from exeora_cli.parameters import MaybeNamed
 from exeora_cli.plain import show_text
 from exeora_cli.render import show_setup
 from exeora_cli.session import Session, Shown, explain_no_project, session_of
