@@ -24,7 +24,7 @@ from exeora_ws.workspaces.machine import examine_machine
 from exeora_ws.workspaces.merge import Merging, load_difference, merge_workspace
 from exeora_ws.workspaces.place import Place, Project
 from exeora_ws.workspaces.prune import Verdict, Wish, judge_all
-from exeora_ws.workspaces.registry import Base
+from exeora_ws.workspaces.registry import Base, Unfinished
 from exeora_ws.workspaces.remove import Removal
 from exeora_ws.workspaces.setup import Prepared
 
@@ -262,9 +262,16 @@ class Upkeep:
             return
         with self._inventory.working_on(project, cancellation):
             for operation in unfinished:
-                said = f"a {operation.kind} was cut short; it has been completed or taken back"
-                yield Finding(Problem("unfinished", project.slug, said, "nothing"), "fixed")
+                yield self._describe_unfinished(project, operation)
             yield from self._examine(project, fix)
+
+    def _describe_unfinished(self, project: Project, operation: Unfinished) -> Finding:
+        if self._registry.is_unfinished(operation.id):
+            said = f"a {operation.kind} was cut short, and a lock of Git's or a full disk keeps it from being completed"
+            hint = "see that no git is at work and delete its .lock file, or make room; any command then completes it"
+            return Finding(Problem("unfinished", project.slug, said, hint), "found")
+        said = f"a {operation.kind} was cut short; it has been completed or taken back"
+        return Finding(Problem("unfinished", project.slug, said, "nothing"), "fixed")
 
     def _examine(self, project: Project, fix: bool) -> Iterator[Finding]:
         for problem in examine_project(self._registry, self._inventory.managed_root(), project):

@@ -1,6 +1,7 @@
 """Choosing a workspace at a real terminal, as a person sees it on the screen; and the list that fills as it stands."""
 
 import os
+import shutil
 import signal
 import stat
 import subprocess
@@ -12,6 +13,7 @@ import pytest
 from support.commandline import COMMAND, CommandLine, child_environment
 from support.repositories import git
 from support.screen import Screen
+from support.shells import install
 
 DOWN, UP, ESCAPE, ENTER, CTRL_C, ERASE = "\x1b[B", "\x1b[A", "\x1b", "\r", "\x03", "\x7f"
 
@@ -188,3 +190,20 @@ def test_a_piped_list_has_neither_colour_nor_painting(exeora: CommandLine, works
     done = exeora("list", "--status", TERM="xterm-256color")
     assert "\x1b" not in done.out + done.err
     assert len(done.out.splitlines()) == 5
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_the_wrapper_of_a_real_shell_goes_where_the_picker_says(
+    exeora: CommandLine, workspaces: dict[str, Path], tmp_path: Path, shell: str
+):
+    if shutil.which(shell) is None:
+        pytest.skip(f"{shell} is not installed")
+    environment = install(tmp_path / "bin", exeora.environment) | {"TERM": "xterm-256color"}
+    plain = {"bash": ["--norc", "--noprofile"], "zsh": ["-f"], "fish": ["--no-config"]}[shell]
+    start = "exeora shell-init fish | source" if shell == "fish" else f'eval "$(exeora shell-init {shell})"'
+    script = f"{start}\nexeora switch\npwd >{tmp_path}/where\n"
+    screen = Screen([shell, *plain, "-c", script], environment, exeora.folder)
+    screen.wait_for("4 of 4")
+    screen.type("logout" + ENTER)
+    assert screen.end() == 0, screen.text
+    assert (tmp_path / "where").read_text() == f"{workspaces['feature/logout']}\n"

@@ -150,6 +150,8 @@ def test_a_lock_of_gits_puts_it_off_and_blocks_nobody(
     assert now.upkeep.create(main, "y", cancellation=Cancellation()).creation.created
     assert [o.kind for o in now.inventory.registry.list_unfinished()] == ["move"]
     assert (status(root), status(target)) == (STATUS, STATUS)
+    found = {f.problem.kind: f.status for f in now.upkeep.examine(project, fix=False, cancellation=Cancellation())}
+    assert found["unfinished"] == "found"
     (root / ".git/index.lock").unlink()
     open_app()
     assert (status(root), status(target)) == ("", STATUS)
