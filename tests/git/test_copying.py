@@ -219,7 +219,7 @@ def delete(path: bytes, top: Path) -> None:
 
 
 def link_hard(path: bytes, top: Path) -> None:
-    if os.path.isfile(path) and not os.path.islink(path):
+    if os.path.isfile(path) and not os.path.islink(path) and not os.path.lexists(path + b".hard"):
         os.link(path, path + b".hard")
 
 
