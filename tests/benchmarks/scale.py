@@ -1,0 +1,5 @@
+"""Goal 9 (scale)."""
+
+from benchmarks.benchmark import Benchmark
+
+BENCHMARKS: tuple[Benchmark, ...] = ()
