@@ -53,7 +53,7 @@ def run(chosen: Sequence[Benchmark], documents: "Documents | None", *, folder: P
             begun = time.monotonic()
             try:
                 result = measure(benchmark, bench)
-            except Exception as error:  # the others shall be measured all the same
+            except Exception as error:  # noqa: BLE001 - the others shall be measured all the same
                 print(f"\n{benchmark.title}: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
                 broken += 1
                 continue

@@ -64,7 +64,8 @@ class Benchmark:
         name: how `ONLY=` calls it.
         goal: the number of the goal it belongs to (goals.py).
         title: what is measured, as the page has it.
-        open: makes ready (untimed), gives the subjects, and clears up. Raises `Unavailable` where it cannot be measured.
+        open: makes ready (untimed), gives the subjects, and clears up. Raises `Unavailable` where nothing can be
+            measured.
         bounds: the rows of the page.
         tried: what was tried, and why it is as it is; Markdown without measured numbers, since those would not be made
             by the run.

@@ -22,15 +22,15 @@ GOALS = (
     Goal(
         2,
         "Remove",
-        "At 20,000 files against `git worktree remove`: answered in at most 0.20 over a warm server and 0.60 as a whole "
-        "`exeora remove`, the dirty check and the clean-up of Git's administration included; the disk is given back in "
+        "At 20,000 files against `git worktree remove`: answered in at most 0.20 over a warm server and 0.60 as a "
+        "whole `exeora remove`, the dirty check and the clean-up of Git's administration included; the disk is given back in "
         "the background in at most 0.7.",
     ),
     Goal(
         3,
         "List, offline",
-        "`exeora list --json` as a whole process: at most 1.7 of `python -I -c pass` and 0.15 of a hello world in typer; "
-        "with 200 workspaces at most 1.5 of `git worktree list --porcelain`. `path`, `switch` and completion the same.",
+        "`exeora list --json` as a whole process: at most 1.7 of `python -I -c pass` and 0.15 of a hello world in "
+        "typer; with 200 workspaces at most 1.5 of `git worktree list --porcelain`. `path`, `switch` and completion the same.",
     ),
     Goal(
         4,
@@ -46,8 +46,8 @@ GOALS = (
     Goal(
         6,
         "One call over stdio",
-        "By the same raw client: ahead of every public server in start to `tools/list`, reading 1 KB and 5 MB, listing, "
-        "searching 20,000 files, editing, and running a command.",
+        "By the same raw client: ahead of every public server in start to `tools/list`, reading 1 KB and 5 MB, "
+        "listing, searching 20,000 files, editing, and running a command.",
     ),
     Goal(
         7,
@@ -64,6 +64,7 @@ GOALS = (
     Goal(
         9,
         "Scale",
-        "What list, resolving and creating a workspace cost stays flat while projects and workspaces grow to 1,000 each.",
+        "What list, resolving and creating a workspace cost stays flat while projects and workspaces grow to 1,000 "
+        "each.",
     ),
 )
