@@ -58,6 +58,9 @@ def run(chosen: Sequence[Benchmark], documents: "Documents | None", *, folder: P
                 broken += 1
                 continue
             tell(benchmark, result, time.monotonic() - begun)
+            unknown = find_unknown_labels(benchmark, result)
+            if unknown and not quick:
+                raise ValueError(f"{benchmark.name} has bounds on what it did not measure: {sorted(unknown)}")
             if documents is not None:
                 documents.take(benchmark.name, result, stamp, conditions)
     return 1 if broken else 0
@@ -76,9 +79,6 @@ def tell(benchmark: Benchmark, result: Result, seconds: float) -> None:
         if verdict is not None:
             ratio = show_ratio(verdict.ratio) or show(verdict.ours, result.unit)
             print(f"  {bound.ours}: {ratio}; {describe_limit(bound, result.unit)}: {say_verdict(bound, verdict)}")
-    unknown = find_unknown_labels(benchmark, result)
-    if unknown:
-        raise ValueError(f"{benchmark.name} has bounds on what it did not measure: {sorted(unknown)}")
     sys.stdout.flush()
 
 

@@ -9,11 +9,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
 from benchmarks.client import Client, serving
 from benchmarks.command import Command, capture
 from benchmarks.inputs import Inputs
 
+T = TypeVar("T")
 _ROOM_BYTES = 6_000_000_000
 _GIT_CONFIG = "[user]\n\tname = Bench\n\temail = bench@example.invalid\n[init]\n\tdefaultBranch = main\n"
 
@@ -66,7 +68,7 @@ class Bench:
     def __post_init__(self) -> None:
         self.inputs = Inputs()
 
-    def size(self, whole: int, quick: int) -> int:
+    def size(self, whole: T, quick: T) -> T:
         """Choose a size."""
         return quick if self.quick else whole
 
@@ -98,9 +100,14 @@ class Bench:
     @contextmanager
     def checkout(self, world: World, files: int) -> Iterator[Path]:
         """Give a fresh clone of a generated repository, registered as a project."""
-        top = self.inputs.clone(files, world.home / f"app-{files}", world.environment)
-        world.exeora("project", "add", ".", folder=top).check()
-        yield top
+        with self.clone(world, files, f"app-{files}") as top:
+            world.exeora("project", "add", ".", folder=top).check()
+            yield top
+
+    @contextmanager
+    def clone(self, world: World, files: int, name: str) -> Iterator[Path]:
+        """Give a fresh clone of a generated repository."""
+        yield self.inputs.clone(files, world.home / name, world.environment)
 
 
 @contextmanager

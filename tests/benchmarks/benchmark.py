@@ -80,6 +80,7 @@ class Benchmark:
     unit: Unit = Unit.SECONDS
     tried: str = ""
     rounds: int = 15
+    quick_rounds: int = 7
     across: str = ""
     """What the horizontal axis of its plot is, where it has one."""
     quick: bool = True

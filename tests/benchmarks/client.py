@@ -87,20 +87,26 @@ def serving(argv: Sequence[str], folder: Path, environment: Mapping[str, str]) -
 
 
 def read_resident_bytes(pid: int) -> int:
-    """Give how much memory a process holds now, what it started included: their private and shared pages, once each."""
+    """Give how much memory a process and all it started hold now: each page once, shared ones in proportion."""
     return sum(_read_proportional_bytes(each) for each in [pid, *list_children(pid)])
 
 
 def _read_proportional_bytes(pid: int) -> int:
-    with open(f"/proc/{pid}/smaps_rollup", encoding="ascii") as stream:
-        return sum(int(line.split()[1]) * 1_024 for line in stream if line.startswith("Pss:"))
+    try:
+        with open(f"/proc/{pid}/smaps_rollup", encoding="ascii") as stream:
+            return sum(int(line.split()[1]) * 1_024 for line in stream if line.startswith("Pss:"))
+    except OSError:  # it has ended
+        return 0
 
 
 def list_children(pid: int) -> list[int]:
     """Give all processes below one."""
     found: list[int] = []
-    for task in os.listdir(f"/proc/{pid}/task"):
-        with open(f"/proc/{pid}/task/{task}/children", encoding="ascii") as stream:
-            for child in map(int, stream.read().split()):
-                found += [child, *list_children(child)]
+    try:
+        for task in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{task}/children", encoding="ascii") as stream:
+                for child in map(int, stream.read().split()):
+                    found += [child, *list_children(child)]
+    except OSError:  # it has ended
+        return found
     return found

@@ -23,14 +23,15 @@ GOALS = (
         2,
         "Remove",
         "At 20,000 files against `git worktree remove`: answered in at most 0.20 over a warm server and 0.60 as a "
-        "whole `exeora remove`, the dirty check and the clean-up of Git's administration included; the disk is given back in "
-        "the background in at most 0.7.",
+        "whole `exeora remove`, the dirty check and the clean-up of Git's administration included; the disk "
+        "is given back in the background in at most 0.7.",
     ),
     Goal(
         3,
         "List, offline",
         "`exeora list --json` as a whole process: at most 1.7 of `python -I -c pass` and 0.15 of a hello world in "
-        "typer; with 200 workspaces at most 1.5 of `git worktree list --porcelain`. `path`, `switch` and completion the same.",
+        "typer; with 200 workspaces at most 1.5 of `git worktree list --porcelain`. `path`, `switch` and completion "
+        "the same.",
     ),
     Goal(
         4,

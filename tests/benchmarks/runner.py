@@ -8,13 +8,10 @@ from benchmarks.bench import Bench
 from benchmarks.benchmark import Benchmark, Subject, Unavailable
 from benchmarks.results import Measured, Result
 
-FEWEST = 7
-"""Samples of each subject, at least."""
-
 
 def measure(benchmark: Benchmark, bench: Bench, *, now: Callable[[], float] = time.perf_counter) -> Result:
     """Measure one benchmark; where it cannot be measured here the result says why."""
-    rounds = min(benchmark.rounds, FEWEST) if bench.quick else benchmark.rounds
+    rounds = benchmark.quick_rounds if bench.quick else benchmark.rounds
     try:
         with benchmark.open(bench) as subjects:
             return Result(benchmark.unit, _take_turns(list(subjects), rounds, now))
