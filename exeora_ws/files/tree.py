@@ -4,6 +4,7 @@ import heapq
 import os
 from collections.abc import Iterator, Sequence
 
+from exeora_ws.files.checkout import CheckedOut
 from exeora_ws.files.globs import Glob
 from exeora_ws.files.ignores import Ignores
 from exeora_ws.files.ripgrep import Patience, PipedChild, Ripgrep, finish, read_chunks
@@ -87,6 +88,25 @@ class Tree:
                 pass
             return child.wait(_END_SECONDS) == 0
 
+    def ask_git(self) -> CheckedOut | None:
+        """Have Git list this folder; None outside a checkout, and where Git lists nothing of it or ignores it.
+
+        A folder that is asked for by name is looked into, ignored or not: that is for ripgrep then.
+        """
+        ask = self._ripgrep.list_contents
+        if ask is None or not self._ignores.in_repository:
+            return None
+        contents = ask(self._ignores.top, self._from_top, self._patience.cancellation, self._patience.left)
+        self._patience.check()
+        found = CheckedOut.of(contents, self._from_top, self._glob)
+        if found is None or (self._folder and found.all_tracked and self._is_ignored_itself()):
+            return None
+        self.unreadable = found.unreadable
+        return found
+
+    def _is_ignored_itself(self) -> bool:
+        return self._ignores.is_ignored(self._folder, folder=True)
+
     def find_files(self, limit: int) -> tuple[list[str], bool]:
         """Give the first `limit` files in order, and whether there are more."""
         found = self._find_first(limit + 1)
@@ -96,7 +116,7 @@ class Tree:
 
     def _find_first(self, count: int) -> list[str]:
         kept: list[str] = []
-        for path in self._walk():
+        for path in self.walk():
             self._seen += 1
             if self.is_chosen(path):
                 kept.append(path)
@@ -104,7 +124,8 @@ class Tree:
                     kept = heapq.nsmallest(count, kept, key=sort_key)
         return sorted(kept, key=sort_key)[:count]
 
-    def _walk(self) -> Iterator[str]:
+    def walk(self) -> Iterator[str]:
+        """Give every file that ripgrep finds, in any order."""
         with self.run(["--files", "--null"]) as child:
             rest = b""
             for chunk in read_chunks(child, self._patience, self._tell):
