@@ -116,21 +116,14 @@ def _path(asked: Asked) -> str:
             raise Unusual
     else:
         project = snapshot.require_project(asked.project)
-    workspace = around if selector in (None, "@") else _select(snapshot, project, str(selector))
+    if selector in (None, "@"):
+        workspace = around
+    else:
+        named = snapshot.find_workspace(project, str(selector))
+        workspace = snapshot.require_on_branch(project, str(selector)) if named is None else named
     if snapshot.find_fault(project, workspace) is not None:
         raise Unusual
     if asked.json:
         shown = {"schema": SCHEMA, "workspace": workspace["slug"], "path": workspace["path"]}
         return render_json(shown) + "\n"
     return workspace["path"] + "\n"
-
-
-def _select(snapshot: Snapshot, project: "dict[str, str]", selector: str) -> "dict[str, str]":
-    mine = [w for w in snapshot.workspaces if w["project_id"] == project["id"]]
-    for workspace in mine:
-        if selector in (workspace["slug"], workspace["id"]):
-            return workspace
-    on_branch = [w for w in mine if snapshot.find_branch(project, w) == selector]
-    if len(on_branch) != 1:
-        raise Unusual
-    return on_branch[0]

@@ -156,7 +156,28 @@ def read_branch(worktree: str) -> str | None:
     """
     dot_git = worktree + "/.git"
     git_dir = gitfiles.read_git_link(dot_git) or dot_git
-    head = gitfiles.read_text(git_dir + "/HEAD")
+    return _parse_branch(gitfiles.read_text(git_dir + "/HEAD"))
+
+
+def read_plain_branch(worktree: str, common_dir: str) -> str | None:
+    """Read the branch of a linked worktree in which nothing is odd: its links lead to each other, word for word.
+
+    For lists of hundreds: what `find_link_fault` and `read_branch` find there, in three reads instead of nine calls.
+
+    Returns:
+        The branch; "" when HEAD is detached; None when these two have to look (which includes every fault).
+    """
+    git_dir = gitfiles.read_git_link(worktree + "/.git")
+    if git_dir is None or not git_dir.startswith(common_dir + "/worktrees/"):
+        return None
+    if os.path.dirname(git_dir) != common_dir + "/worktrees" or not os.path.lexists(git_dir + "/commondir"):
+        return None
+    if gitfiles.read_back_link(git_dir) != worktree + "/.git":
+        return None
+    return _parse_branch(gitfiles.read_text(git_dir + "/HEAD"))
+
+
+def _parse_branch(head: str | None) -> str | None:
     if head is None:
         return None
     if not head.startswith("ref:"):

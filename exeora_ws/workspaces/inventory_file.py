@@ -9,7 +9,7 @@ import os
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
 HEADER = "exeora-inventory 1"
 PROJECT_FIELDS = ("id", "slug", "root", "common_dir", "subdirectory", "bare")
@@ -46,26 +46,71 @@ def withdraw(path: "os.PathLike[str] | str") -> None:
         return
 
 
-def read(path: str) -> "tuple[list[dict[str, str]], list[dict[str, str]]] | None":
-    """Read projects and workspaces as dictionaries of strings; None when there is no usable copy."""
+class Copy:
+    """What a copy says, each line parsed when it is asked for: most of a long one concerns no one question."""
+
+    __slots__ = ("_text",)
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def list_projects(self) -> "list[dict[str, str]]":
+        """Give every project, by slug."""
+        end = self._text.find("\nW\t")
+        lines = self._text[: None if end < 0 else end].split("\n")
+        return [_parse(line, PROJECT_FIELDS) for line in lines if line.startswith("P\t")]
+
+    def find_project(self, selector: str) -> "dict[str, str] | None":
+        """Give the project with this id or slug."""
+        found = (_parse(line, PROJECT_FIELDS) for line in self._find("P\t", selector))
+        return next((project for project in found if selector in (project["id"], project["slug"])), None)
+
+    def list_workspaces(self, project_id: str) -> "list[dict[str, str]]":
+        """Give a project's workspaces, main first, then by slug."""
+        found = [_parse(line, WORKSPACE_FIELDS) for line in self._find("W\t", project_id)]
+        return [workspace for workspace in found if workspace["project_id"] == project_id]
+
+    def find_workspace(self, project_id: str, selector: str) -> "dict[str, str] | None":
+        """Give the workspace of a project with this id or slug."""
+        for line in self._find("W\t", selector):
+            workspace = _parse(line, WORKSPACE_FIELDS)
+            if workspace["project_id"] == project_id and selector in (workspace["id"], workspace["slug"]):
+                return workspace
+        return None
+
+    def list_workspaces_at(self, folders: "Iterable[str]") -> "list[dict[str, str]]":
+        """Give the workspaces whose worktree or path is one of these folders, each once."""
+        lines = {line: None for folder in folders for line in self._find("W\t", folder)}
+        return [_parse(line, WORKSPACE_FIELDS) for line in lines]
+
+    def _find(self, kind: str, value: str) -> "Iterator[str]":
+        """Give the lines of a kind that have this value in a field that is neither the first nor the last."""
+        needle = "\t" + _escape(value) + "\t"
+        at = self._text.find(needle)
+        while at >= 0:
+            end = self._text.find("\n", at + 1)
+            line = self._text[self._text.rfind("\n", 0, at) + 1 : end]
+            if line.startswith(kind):
+                yield line
+            at = self._text.find(needle, end)
+
+
+def read(path: str) -> "Copy | None":
+    """Read the copy; None when there is no usable one."""
     try:
-        with open(path, "rb") as stream:
+        with open(path, "rb", buffering=0) as stream:
             text = stream.read().decode("utf-8", "surrogateescape")
     except OSError:
         return None
-    lines = text.split("\n")
-    if lines[0] != HEADER + "\t" + boot_id() or lines[-2:] != ["END", ""]:
-        return None
-    projects: list[dict[str, str]] = []
-    workspaces: list[dict[str, str]] = []
-    for line in lines[1:-2]:
-        kind, *fields = line.split("\t")
-        values = [_unescape(f) if "\\" in f else f for f in fields]
-        if kind == "P":
-            projects.append(dict(zip(PROJECT_FIELDS, values, strict=True)))
-        else:
-            workspaces.append(dict(zip(WORKSPACE_FIELDS, values, strict=True)))
-    return projects, workspaces
+    whole = text.startswith(HEADER + "\t" + boot_id() + "\n") and text.endswith("\nEND\n")
+    return Copy(text) if whole else None
+
+
+def _parse(line: str, fields: "tuple[str, ...]") -> "dict[str, str]":
+    values = line.split("\t")[1:]
+    if "\\" in line:
+        values = [_unescape(value) for value in values]
+    return dict(zip(fields, values, strict=True))
 
 
 def is_current(path: str) -> bool:
@@ -95,7 +140,10 @@ def _escape(value: object) -> str:
         return ""
     if isinstance(value, bool):
         return "1" if value else ""
-    return "".join(_ESCAPES.get(c, c) for c in str(value))
+    text = str(value)
+    if text.isprintable() and "\\" not in text:
+        return text
+    return "".join(_ESCAPES.get(c, c) for c in text)
 
 
 def _unescape(text: str) -> str:
