@@ -125,8 +125,8 @@ def is_current(path: str) -> bool:
 def boot_id() -> str:
     """Name this boot of the machine; empty where the kernel does not say."""
     try:
-        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as stream:
-            return stream.read().strip()
+        with open("/proc/sys/kernel/random/boot_id", "rb", buffering=0) as stream:
+            return stream.read().decode("latin-1").strip()  # for ASCII Python would have to load a codec
     except OSError:
         return ""
 
