@@ -17,15 +17,19 @@ WORKSPACE_FIELDS = ("id", "project_id", "slug", "name", "branch", "worktree", "p
 _ESCAPES = {"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"}
 
 
-def publish(path: "os.PathLike[str] | str", projects: "Iterable[object]", workspaces: "Iterable[object]") -> None:
+def publish(
+    path: "os.PathLike[str] | str", projects: "Iterable[Iterable[object]]", workspaces: "Iterable[Iterable[object]]"
+) -> None:
     """Write the copy whole, or leave none. Call it while holding the registry's write lock.
+
+    Both come as rows of the registry, with their fields in order.
 
     It is not flushed to the disk: after a power cut an older or half file could stand there, so a half one is told by
     its missing last line, and the boot id in the header makes one from before the cut no file at all.
     """
     lines = [HEADER + "\t" + boot_id()]
-    lines += ["P\t" + _line(project, PROJECT_FIELDS) for project in projects]
-    lines += ["W\t" + _line(workspace, WORKSPACE_FIELDS) for workspace in workspaces]
+    lines += ["P\t" + _line(project) for project in projects]
+    lines += ["W\t" + _line(workspace) for workspace in workspaces]
     lines.append("END\n")
     temporary = f"{os.fspath(path)}.{os.getpid()}.tmp"
     try:
@@ -131,18 +135,14 @@ def boot_id() -> str:
         return ""
 
 
-def _line(value: object, fields: "tuple[str, ...]") -> str:
-    return "\t".join(_escape(getattr(value, field)) for field in fields)
+def _line(row: "Iterable[object]") -> str:
+    values = ["" if value is None or value == 0 else str(value) for value in row]
+    line = "\t".join(values)
+    plain = "\\" not in line and "\n" not in line and "\r" not in line and line.count("\t") < len(values)
+    return line if plain else "\t".join(map(_escape, values))
 
 
-def _escape(value: object) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, bool):
-        return "1" if value else ""
-    text = str(value)
-    if text.isprintable() and "\\" not in text:
-        return text
+def _escape(text: str) -> str:
     return "".join(_ESCAPES.get(c, c) for c in text)
 
 

@@ -26,42 +26,58 @@ LIST, PATH, READ, CREATE, GIT = (
 )
 _FILL = """
 import sys
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from exeora_ws.app import open_app
-from exeora_ws.cancellation import Cancellation
-from exeora_ws.workspaces.connect import Candidate
+from exeora_ws.names import Slug, new_project_id, new_workspace_id
+from exeora_ws.workspaces.place import Project, Workspace
+from exeora_ws.workspaces.registry import insert_project, insert_workspace
 
-top, projects, worktrees = sys.argv[1:]
+top, projects, worktrees = map(Path, sys.argv[1:])
 inventory = open_app().inventory
-for folder in sorted(Path(projects).iterdir()):
-    inventory.register_project(folder, exact=True)
-project, _ = inventory.register_project(Path(top), exact=True)
-for folder in sorted(Path(worktrees).iterdir()):
-    inventory.attach(project, Candidate(path=str(folder), branch=None, name=None, slug=folder.name), Cancellation())
+mine, _ = inventory.register_project(top, exact=True)
+with inventory.registry.change() as connection:
+    for folder in sorted(projects.iterdir()):
+        project = Project(new_project_id(), Slug(folder.name), folder, folder / ".git", PurePosixPath(), False)
+        insert_project(connection, project)
+        main = Workspace(new_workspace_id(), project.id, Slug("main"), "main", "main", folder, folder, False)
+        insert_workspace(connection, main, None, "registered")
+    for folder in sorted(worktrees.iterdir()):
+        slug = Slug(folder.name)
+        made = Workspace(new_workspace_id(), mine.id, slug, folder.name, None, folder, folder, False)
+        insert_workspace(connection, made, None, "attached")
 """
 
 
 def fill(world: World, top: Path, size: int) -> None:
-    """Make projects and worktrees, and have them registered, all by one process."""
+    """Make projects and worktrees, the few files that make them up, and have them registered in one go."""
     projects, worktrees = world.home / "projects", world.home / "worktrees"
-    projects.mkdir()
-    worktrees.mkdir()
-    first = projects / "p0000"
-    world.git("init", "--quiet", str(first), folder=projects).check()
-    for number in range(1, size - 1):
-        copy_repository(first, projects / f"p{number:04}")
+    for folder in (projects, worktrees):
+        folder.mkdir()
+    for number in range(size - 1):
+        make_project(projects / f"p{number:04}")
+    head = world.git("rev-parse", "HEAD", folder=top).check()
     for number in range(size):
-        words = ("worktree", "add", "--quiet", "--no-checkout", "--detach", str(worktrees / f"w{number:04}"))
-        world.git(*words, folder=top).check()
+        make_worktree(top / ".git", worktrees / f"w{number:04}", head)
     world.program(sys.executable, "-c", _FILL, str(top), str(projects), str(worktrees)).check()
 
 
-def copy_repository(source: Path, target: Path) -> None:
-    """Copy the little that makes an empty repository."""
-    for folder in ("objects", "refs"):
-        (target / ".git" / folder).mkdir(parents=True)
-    for name in ("HEAD", "config"):
-        (target / ".git" / name).write_bytes((source / ".git" / name).read_bytes())
+def make_project(folder: Path) -> None:
+    """Make an empty repository, as `git init` does."""
+    for name in ("objects", "refs"):
+        (folder / ".git" / name).mkdir(parents=True)
+    (folder / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
+    (folder / ".git" / "config").write_text("[core]\n\trepositoryformatversion = 0\n\tbare = false\n")
+
+
+def make_worktree(git_dir: Path, folder: Path, head: str) -> None:
+    """Make a worktree without files, as `git worktree add --no-checkout --detach` does."""
+    admin = git_dir / "worktrees" / folder.name
+    admin.mkdir(parents=True)
+    folder.mkdir()
+    (admin / "HEAD").write_text(head)
+    (admin / "commondir").write_text("../..\n")
+    (admin / "gitdir").write_text(f"{folder}/.git\n")
+    (folder / ".git").write_text(f"gitdir: {admin}\n")
 
 
 @contextmanager
