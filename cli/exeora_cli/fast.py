@@ -18,12 +18,13 @@ _VALUED = {"--project": "project", "-w": "workspace", "--workspace": "workspace"
 class Asked:
     """A command line that is plain enough."""
 
-    __slots__ = ("command", "fast", "json", "positional", "project", "workspace")
+    __slots__ = ("command", "fast", "json", "positional", "project", "status", "workspace")
 
     def __init__(self, words: "list[str]") -> None:
         self.command = ""
         self.json = False
         self.fast = False
+        self.status = False
         self.project: str | None = None
         self.workspace: str | None = None
         self.positional: list[str] = []
@@ -33,6 +34,8 @@ class Asked:
                 self.json = True
             elif word == "--fast" and self.command == "list":
                 self.fast = True
+            elif word == "--status" and self.command == "list":
+                self.status = True
             elif word in _VALUED:
                 self._set(_VALUED[word], next(rest, None))
             elif word.startswith("-") and word != "-":
@@ -61,10 +64,9 @@ def answer(words: "list[str]") -> "int | None":
         if COMPLETION_VARIABLE in os.environ:
             from exeora_cli.hot_completion import complete
 
-            text = complete(os.environ)
+            data = complete(os.environ).encode()
         else:
-            text = _answer(Asked(words))
-        data = text.encode()
+            data = _answer(Asked(words))
     except (Unusual, OSError, UnicodeEncodeError):
         return None
     # An error while writing (a closed pipe, a full disk) is the caller's to report: the answer was right.
@@ -73,19 +75,21 @@ def answer(words: "list[str]") -> "int | None":
     return 0
 
 
-def _answer(asked: Asked) -> str:
+def _answer(asked: Asked) -> bytes:
+    if asked.status:
+        return _list_states(asked)
     # At a terminal a list shows the state of each workspace too, which takes asking Git.
     plain_list = asked.command == "list" and (asked.fast or asked.json or not sys.stdout.isatty())
     if plain_list and not asked.positional and asked.workspace is None:
-        return _list(asked)
+        return _list(asked).encode()
     if asked.command == "path" and len(asked.positional) + (asked.workspace is not None) <= 1:
-        return _path(asked)
+        return _path(asked).encode()
     plain_switch = asked.command == "switch" and len(asked.positional) == 1 and asked.positional[0] != "@"
     if plain_switch and asked.project is asked.workspace is None and not asked.json and VARIABLE in os.environ:
         from exeora_cli.hot_switch import switch
 
         switch(asked.positional[0])
-        return ""
+        return b""
     raise Unusual
 
 
@@ -105,6 +109,16 @@ def _list(asked: Asked) -> str:
     if asked.json:
         return render_json({"schema": SCHEMA, "workspaces": workspaces}) + "\n"
     return "".join(line + "\n" for line in list_lines(workspaces, here))
+
+
+def _list_states(asked: Asked) -> bytes:
+    if not asked.json or asked.fast or asked.positional or asked.workspace is not None:
+        raise Unusual
+    snapshot = Snapshot(os.environ)
+    project = snapshot.find_around()[0] if asked.project is None else snapshot.require_project(asked.project)
+    from exeora_cli.hot_states import render_states
+
+    return render_states(project["id"])
 
 
 def _path(asked: Asked) -> str:

@@ -6,7 +6,7 @@ from pathlib import Path
 from benchmarks import plot
 from benchmarks.benchmark import Benchmark, Unit
 from benchmarks.catalog import BENCHMARKS
-from benchmarks.page import render_page
+from benchmarks.page import render_page, render_summary, replace_summary
 from benchmarks.results import Result, Results, load_results
 
 
@@ -44,8 +44,11 @@ class Documents:
     def render(self) -> dict[Path, str]:
         """Give what is to be written where."""
         drawings = render_plots(self._benchmarks, self.results)
-        page = render_page(self._benchmarks, self.results, plots=drawings)
-        return {self.page: page} | {self._folder / f"performance-{name}.svg": text for name, text in drawings.items()}
+        pages = {self.page: render_page(self._benchmarks, self.results, plots=drawings)}
+        readme = self._folder.parent / "README.md"
+        if readme.exists():
+            pages[readme] = replace_summary(readme.read_text(), render_summary(self._benchmarks, self.results))
+        return pages | {self._folder / f"performance-{name}.svg": text for name, text in drawings.items()}
 
 
 def render_plots(benchmarks: Sequence[Benchmark], results: Results) -> dict[str, str]:

@@ -53,6 +53,34 @@ def render_goals(benchmarks: Iterable[Benchmark], results: Results) -> list[str]
     return lines
 
 
+SUMMARISED = ("create", "list", "status", "grep-rare", "files")
+"""Benchmarks whose first bound stands in the README, where they were measured."""
+MARKS = ("<!-- measured by `make bench` -->", "<!-- end of what was measured -->")
+
+
+def render_summary(benchmarks: Iterable[Benchmark], results: Results) -> str:
+    """Give the few lines that the README says of speed."""
+    lines = ["| what | takes | beside | ratio |", "|---|---|---|---|"]
+    for benchmark in benchmarks:
+        result = results.results.get(benchmark.name)
+        if benchmark.name not in SUMMARISED or result is None or result.missing:
+            continue
+        bound = benchmark.bounds[0]
+        verdict = judge(bound, result)
+        if verdict is not None and verdict.of is not None:
+            what = f"{benchmark.title}: {bound.ours}"
+            beside = f"{bound.of}, {show(verdict.of, result.unit)}"
+            lines.append(f"| {what} | {show(verdict.ours, result.unit)} | {beside} | {show_ratio(verdict.ratio)} |")
+    return "\n".join(lines)
+
+
+def replace_summary(readme: str, summary: str) -> str:
+    """Put the summary between its marks."""
+    before, _, rest = readme.partition(MARKS[0])
+    _, found, after = rest.partition(MARKS[1])
+    return f"{before}{MARKS[0]}\n\n{summary}\n\n{MARKS[1]}{after}" if found else readme
+
+
 def _render_bound(goal: Goal, bound: Bound, result: Result | None) -> str:
     unit = result.unit if result else Unit.SECONDS
     verdict = judge(bound, result)
