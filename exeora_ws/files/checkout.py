@@ -5,7 +5,7 @@ walked as outside Git.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Protocol, Self
 
 from exeora_ws.cancellation import Cancellation
@@ -34,6 +34,8 @@ class Contents(Protocol):
 
 ListContents = Callable[[str, str, Cancellation, float], Contents | None]
 """Asks Git about a folder of a checkout (`git.contents.list_contents`); handed in, since git is not this room's."""
+ListTrackedIgnored = Callable[[str, str, Cancellation, float], Sequence[str]]
+"""Asks Git which tracked files a rule would ignore (`git.contents.list_tracked_ignored`)."""
 
 
 class CheckedOut:

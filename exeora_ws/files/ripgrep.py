@@ -13,7 +13,7 @@ from typing import Protocol, Self
 
 from exeora_ws.cancellation import Cancellation, Progress, no_progress
 from exeora_ws.errors import ExeoraError, InvalidArguments, ToolFailed, ToolTimeout
-from exeora_ws.files.checkout import ListContents
+from exeora_ws.files.checkout import ListContents, ListTrackedIgnored
 from exeora_ws.files.ignores import FindExcludes
 from exeora_ws.files.root import Root
 from exeora_ws.limits import SEARCH_SECONDS
@@ -150,6 +150,8 @@ class Ripgrep:
     """Names the file of global ignore rules, where Git's configuration does."""
     list_contents: ListContents | None = None
     """Lists a checkout as Git does: then that is what is listed, and ripgrep only where Git cannot say."""
+    list_tracked_ignored: ListTrackedIgnored | None = None
+    """Names what ripgrep passes over in a checkout and should not: then that is searched, too."""
 
     def start(
         self,

@@ -10,6 +10,8 @@ from exeora_ws.files.ignores import Ignores
 from exeora_ws.files.ripgrep import Patience, PipedChild, Ripgrep, finish, read_chunks
 from exeora_ws.files.spot import Spot
 
+SKIPPED = "node_modules"
+"""Left out by every listing and search, tracked or not, unless it is named."""
 _SPARE = 1_000
 _END_SECONDS = 5.0
 
@@ -44,13 +46,30 @@ class Tree:
         self._start = "./" if self._from_top == "." else f"./{self._from_top}"
         self._skip = len(os.fsencode(self._start.rstrip("/"))) + 1
 
+    def list_tracked_ignored(self) -> Sequence[str]:
+        """Give the tracked files that ripgrep passes over, as paths relative to this folder, less unwanted ones."""
+        ask = self._ripgrep.list_tracked_ignored
+        if ask is None or not self._ignores.in_repository:
+            return ()
+        found = ask(self._ignores.top, self._from_top, self._patience.cancellation, self._patience.left)
+        return [path for path in found if self.is_chosen(path) and SKIPPED not in path.split("/")]
+
+    def run_on(self, arguments: Sequence[str], paths: Sequence[str]) -> PipedChild:
+        """Start ripgrep on some files here, whatever rules say of them. It follows those that are links."""
+        files = [f"{self._start.rstrip('/')}/{path}" for path in paths]
+        return self._ripgrep.start(self._spot.root, [*arguments, "--", *files], folder=self._from)
+
     def run(self, arguments: Sequence[str]) -> PipedChild:
         """Start ripgrep on this folder, with the rules and the glob."""
         rules = self._write_rules()
         if rules:
             arguments = [*arguments, "--ignore-file=/dev/stdin"]
-        top = None if self._ignores.top == str(self._spot.root.path) else self._ignores.top
-        return self._ripgrep.start(self._spot.root, [*arguments, "--", self._start], stdin=rules, folder=top)
+        return self._ripgrep.start(self._spot.root, [*arguments, "--", self._start], stdin=rules, folder=self._from)
+
+    @property
+    def _from(self) -> str | None:
+        """The folder above the root that ripgrep runs in; None for the root itself."""
+        return None if self._ignores.top == str(self._spot.root.path) else self._ignores.top
 
     def name(self, path: bytes) -> str:
         """Give a path that ripgrep printed relative to this folder."""

@@ -1,6 +1,7 @@
 """What is in a checkout as Git sees it: what is tracked, and what is neither tracked nor ignored."""
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,6 +12,8 @@ from exeora_ws.git.gitfiles import is_git_dir, read_git_link
 
 _UNREADABLE = "warning: could not open directory"
 _SKIPPED = "node_modules"
+_FILE = "100"
+"""How the modes of files begin; links and other repositories have other ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +62,29 @@ def list_contents(top: str, folder: str, cancellation: Cancellation, seconds: fl
         cancellation.raise_if_cancelled()
         return None
     return Contents(said.out, decode(said.err).count(_UNREADABLE))
+
+
+def list_tracked_ignored(top: str, folder: str, cancellation: Cancellation, seconds: float) -> Sequence[str]:
+    """List the tracked files below a folder of a checkout that a rule would have ignored, relative to the folder.
+
+    Args and Raises: as `list_contents`. Where Git cannot say there are none.
+    """
+    cancellation.raise_if_cancelled()
+    git_dir = _find_git_dir(top)
+    if git_dir is None or find_git() is None:
+        return ()
+    words = ("ls-files", "--cached", "--ignored", "--exclude-standard", "--stage", "-z", "--", folder)
+    try:
+        said = Git(Path(top), Path(git_dir)).read(
+            f"--work-tree={top}", "--literal-pathspecs", *words, cancellation=cancellation, seconds=seconds
+        )
+    except ExeoraError:
+        cancellation.raise_if_cancelled()
+        return ()
+    head = "" if folder == "." else f"{folder}/"
+    records = (record.partition("\t") for record in decode(said.out).split("\0"))
+    files = (path for facts, _, path in records if facts.startswith(_FILE))
+    return tuple(dict.fromkeys(path.removeprefix(head) for path in files if path.startswith(head)))
 
 
 def _find_git_dir(top: str) -> str | None:

@@ -62,10 +62,11 @@ def make_session_keeping(services: Services, session: str, cancellation: Cancell
 def make_ripgrep(services: Services) -> "Ripgrep":
     """Give the ripgrep to search with."""
     from exeora_ws.files.ripgrep import Ripgrep, find_ripgrep
-    from exeora_ws.git.contents import list_contents
+    from exeora_ws.git.contents import list_contents, list_tracked_ignored
     from exeora_ws.git.excludes import find_excludes_file
 
-    return Ripgrep(find_ripgrep(os.environ), services.spawn, os.environ, find_excludes_file, list_contents)
+    program, asking = find_ripgrep(os.environ), (find_excludes_file, list_contents, list_tracked_ignored)
+    return Ripgrep(program, services.spawn, os.environ, *asking)
 
 
 def _read_file(call: Call[ReadArguments, Services]) -> ReadText:

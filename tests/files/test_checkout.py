@@ -14,6 +14,7 @@ from exeora_ws.files.globs import parse_glob
 from exeora_ws.files.listing import Entry, list_tree
 from exeora_ws.files.reach import Reach
 from exeora_ws.files.ripgrep import Patience, Ripgrep
+from exeora_ws.files.searching import Query, search
 from exeora_ws.git.contents import Contents, list_contents
 from hypothesis import given
 from hypothesis import strategies as st
@@ -34,6 +35,16 @@ def tree(reach: Reach, ripgrep: Ripgrep):
 @pytest.fixture
 def paths(tree):
     return lambda *args, **options: [entry.path for entry in tree(*args, **options).entries]
+
+
+@pytest.fixture
+def grep(reach: Reach, ripgrep: Ripgrep):
+    def run(pattern: str, path: str = ".", glob: str | None = None, limit: int = 200):
+        query = Query(pattern, glob=parse_glob(glob) if glob else None)
+        with reach.locate_for_reading(path) as spot:
+            return search(spot, query, ripgrep, Patience(Cancellation()), limit=limit)
+
+    return run
 
 
 @pytest.fixture
@@ -62,6 +73,38 @@ def test_what_is_tracked_is_listed_though_a_rule_ignores_it(paths, repository: P
     assert paths("build") == ["build/kept.bin"]
     assert paths("dist") == ["dist/kept.js", "dist/new.js"]  # an ignored folder that is named is looked into
     assert paths(glob="*.bin") == ["build/kept.bin"]
+
+
+def test_what_is_tracked_is_searched_though_a_rule_ignores_it(grep, repository: Path):
+    make(repository, "a.py", "bin/tool", "dist/kept.js", "node_modules/m.js", "other.bin", content="needle\n")
+    (repository / "dist" / "picture").write_bytes(b"needle\0")
+    (repository / "dist" / "link").symlink_to("/etc/passwd")
+    make(repository, "dist/gone.js", content="needle\n")
+    commit(repository)
+    (repository / "dist" / "gone.js").unlink()
+    make(repository, ".gitignore", content="bin/\ndist/\n*.bin\n")
+    make(repository, "bin/new", "dist/new.js", "new.bin", content="needle\n")
+    found = grep("needle|root")
+    assert [match.path for match in found.matches] == ["a.py", "bin/tool", "dist/kept.js", "other.bin"]
+    assert (found.truncated, found.skipped_binary, found.unreadable) == (False, 1, 0)
+    assert [match.path for match in grep("needle", glob="*.bin").matches] == ["other.bin"]
+    assert [match.path for match in grep("needle", "bin").matches] == ["bin/new", "bin/tool"]
+    for limit in range(1, 6):
+        cut = grep("needle", limit=limit)
+        assert [match.path for match in cut.matches] == ["a.py", "bin/tool", "dist/kept.js", "other.bin"][:limit]
+        assert cut.truncated == (limit < 4)
+
+
+def test_many_that_are_tracked_and_ignored_are_all_searched(grep, repository: Path):
+    names = [f"out/{'x' * 150}-{number:04}" for number in range(900)]
+    make(repository, *names, content="needle\n")
+    commit(repository)
+    make(repository, ".gitignore", content="out/\n")
+    assert [match.path for match in grep("needle", limit=1_000).matches] == names
+    got = grep("needle", limit=100)
+    assert ([match.path for match in got.matches], got.truncated) == (names[:100], True)
+    (repository / names[-1]).write_text("the last\n")
+    assert [match.path for match in grep("the last").matches] == names[-1:]
 
 
 def test_what_is_gone_or_something_else_by_now_is_neither_listed_nor_counted(tree, repository: Path):
