@@ -107,7 +107,7 @@ BENCHMARKS = (
         unit=Unit.BYTES,
         bounds=(Bound(IDLE, plus=80_000_000),),
         rounds=7,
-        quick_rounds=3,
+        quick_rounds=1,
     ),
     Benchmark(
         name="memory-growth",
@@ -118,6 +118,6 @@ BENCHMARKS = (
         bounds=tuple(Bound(each, plus=MORE) for each in (READ, FLOOD, LIST)),
         tried=_TRIED,
         rounds=7,
-        quick_rounds=3,
+        quick_rounds=1,
     ),
 )
