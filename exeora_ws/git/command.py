@@ -117,14 +117,23 @@ class Git:
         """Give git at another Git folder of the same repository, without files."""
         return Git(git_dir, git_dir)
 
-    def read(self, *arguments: str, ok: Sequence[int] = (0,), stdin: bytes = b"") -> Output:
+    def read(
+        self,
+        *arguments: str,
+        ok: Sequence[int] = (0,),
+        stdin: bytes = b"",
+        cancellation: Cancellation | None = None,
+        seconds: float = GIT_READ_SECONDS,
+    ) -> Output:
         """Run a command that changes nothing: no optional locks, no hooks, no file system monitor, no fetching.
 
         Raises:
             ToolFailed: an exit code that is not in `ok`; see `describe_failure` for its reason.
+            Cancelled: the call was taken back.
         """
-        command, patience = (*_READ_OPTIONS, *arguments), _TAKEN_BACK_BY.get()
-        return self._run(command, ok, GIT_READ_SECONDS, stdin=stdin, optional_locks=False, cancellation=patience)
+        command = (*_READ_OPTIONS, *arguments)
+        stop = _TAKEN_BACK_BY.get() if cancellation is None else cancellation
+        return self._run(command, ok, seconds, stdin=stdin, optional_locks=False, cancellation=stop)
 
     def change(
         self,

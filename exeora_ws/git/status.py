@@ -25,11 +25,10 @@ T = TypeVar("T")
 
 
 def load_status(git: Git, top: Path, *, ignored: bool) -> Status:
-    """Ask git for the state of a checkout."""
-    found = load_plain_index(git.git_dir)
-    if found is not None:
+    """Ask git for the state of a checkout, and look at what it passes over; as needed where something may be lost."""
+    if load_plain_index(git.git_dir) is not None:
         return _load_halves(git, ignored=ignored)
-    status = _ask(git, "--untracked-files=normal", ignored=ignored)
+    status = load_shown_status(git, ignored=ignored)
     index = load_index(git)
     unsaved = _list_unsaved_submodules(index, top, "")
     hidden = _list_hidden_changes(git, index, top)
@@ -38,6 +37,11 @@ def load_status(git: Git, top: Path, *, ignored: bool) -> Status:
         unstaged=tuple(sorted({*status.unstaged, *hidden})),
         submodules=tuple(sorted({*status.submodules, *unsaved})),
     )
+
+
+def load_shown_status(git: Git, *, ignored: bool = False) -> Status:
+    """Ask git for what `git status` shows, and no more."""
+    return _ask(git, "--untracked-files=normal", ignored=ignored)
 
 
 def _ask(git: Git, untracked: str, *words: str, ignored: bool) -> Status:
