@@ -162,8 +162,8 @@ FIXTURES = [
 ]
 
 MANUAL = Manual(
-    instructions=lambda scope: f"Instructions for {'an account' if scope.account else 'a project'}.",
-    prompts=(Prompt("coding_agent", "Coding agent", "How to work here.", lambda scope: f"account={scope.account}"),),
+    instructions=lambda account: f"Instructions for {'an account' if account else 'a project'}.",
+    prompts=(Prompt("coding_agent", "Coding agent", "How to work here.", lambda account: f"account={account}"),),
 )
 
 
