@@ -125,7 +125,7 @@ class Conversation:
         self._notices.tools_changed()
 
     async def _join(self, ctx: Context, _params: mcp.NotificationParams) -> None:
-        self._notices.join(ctx.session, connection_of(ctx).exit_stack)
+        self._notices.join(connection_of(ctx), ctx.session)
 
     async def _introduce(self, ctx: Context, call_next: CallNext) -> HandlerResult:
         """Put the instructions for this connection's scope into the handshake of either era."""
