@@ -4,6 +4,8 @@ import json
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
+import msgspec
+
 from exeora_ws.limits import RESULT_TEXT_BYTES
 
 T = TypeVar("T")
@@ -13,6 +15,8 @@ _FRAME_BYTES = 80
 
 def count_json_bytes(text: str) -> int:
     """Count the bytes of a text as JSON writes it in ASCII: six for most characters beyond it and for controls."""
+    if text.isascii():
+        return len(msgspec.json.encode(text)) - 2  # the same, many times as fast
     return len(json.dumps(text)) - 2
 
 

@@ -93,7 +93,7 @@ class Speaker:
         for step in steps:
             if "receive" in step:
                 messages = [self._receive() for _ in range(step["receive"])]
-                self._last = messages[-1]
+                self._last = next((m for m in reversed(messages) if "id" in m), self._last)
                 said.note(messages, self._folder)
             else:
                 self._do(step)
