@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from itertools import chain, islice
 from operator import attrgetter
 
+import msgspec
+
 from exeora_ws.errors import ExeoraError
 from exeora_ws.files.faults import translated
 from exeora_ws.files.globs import Glob
@@ -26,8 +28,7 @@ from exeora_ws.limits import LIST_ENTRIES
 _KINDS: dict[int, Kind] = {modes.S_IFREG: "file", modes.S_IFDIR: "directory", modes.S_IFLNK: "symlink"}
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(msgspec.Struct, frozen=True):
     """One thing in a folder; `path` is as callers give paths, `size` is in bytes and only files have one."""
 
     path: str

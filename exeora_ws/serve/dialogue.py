@@ -16,7 +16,7 @@ from exeora_ws.cancellation import Cancellation, no_progress
 from exeora_ws.policy.gate import Answer, SignedAnswer
 from exeora_ws.serve import shapes
 from exeora_ws.serve.courtesies import Courtesies
-from exeora_ws.serve.crew import Crew
+from exeora_ws.serve.crew import Crew, Job
 from exeora_ws.serve.library import Library
 from exeora_ws.serve.messages import (
     Notification,
@@ -78,6 +78,7 @@ class Dialogue:
         writer: the wire.
         library: answers what is unusual.
         questions: requests of ours to the client.
+        crew: threads, for what is not done where it was received.
         lost: called when nobody reads the wire any more.
     """
 
@@ -91,6 +92,7 @@ class Dialogue:
         writer: LineWriter,
         library: Library,
         questions: Questions,
+        crew: Crew,
         lost: Callable[[], None],
     ) -> None:
         self._service = service
@@ -102,7 +104,7 @@ class Dialogue:
         self._library = library
         self._questions = questions
         self._lost = lost
-        self._crew = Crew(CALLS_AT_ONCE)
+        self._crew = crew
         self._lock = threading.Lock()
         self._changed = threading.Condition(self._lock)
         self._by_identity: dict[int | str, Flight] = {}
@@ -112,23 +114,23 @@ class Dialogue:
         self.answered = threading.Event()
         """Set when the client has had an answer."""
 
-    def receive(self, line: bytes | TooLong) -> None:
-        """Take a line, and wait for nothing."""
+    def receive(self, line: bytes | TooLong) -> Job | None:
+        """Take a line, and wait for nothing; gives what is to be done about it in some thread, if anything is."""
         if isinstance(line, TooLong) or self._library.took_over:
             self._library.pass_on(line)
-            return
+            return None
         try:
-            message = read_message(line)
-            self._take(message)
+            return self._take(read_message(line))
         except Unusual:
             if not self._peer.opened:
                 self._library.take_over()
             self._library.pass_on(line)
+        return None
 
-    def _take(self, message: Request | Notification | Response) -> None:
+    def _take(self, message: Request | Notification | Response) -> Job | None:
         if isinstance(message, Request):
-            self._answer(message)
-        elif isinstance(message, Response):
+            return self._answer(message)
+        if isinstance(message, Response):
             self._questions.settle(message)
         elif message.method == "notifications/cancelled":
             self._withdraw(find_cancelled(message.params))
@@ -136,15 +138,15 @@ class Dialogue:
             if not self._peer.opened:
                 raise Unusual
             self._peer.note_ready(message.params)
+        return None
 
-    def _answer(self, request: Request) -> None:
+    def _answer(self, request: Request) -> Job | None:
         try:
             known = self._peer.introduce(request)
             answer = self._courtesies.find_answer(request, self._peer)
             if answer is None:
-                self._start(request, known)
-            else:
-                self._send(write_result(request.identity, answer))
+                return self._start(request, known)
+            self._send(write_result(request.identity, answer))
         except ProtocolError as error:
             self._send(write_error(request.identity, error.code, error.message, error.data))
         except Unusual:
@@ -153,8 +155,9 @@ class Dialogue:
             with self._lock:  # from now on a cancellation of this id means the newer request
                 self._by_identity.pop(correlate(request.identity), None)
             raise
+        return None
 
-    def _start(self, request: Request, known: shapes.Introduction) -> None:
+    def _start(self, request: Request, known: shapes.Introduction) -> Job:
         flight = Flight(request.identity, request.method)
         if request.method == "tools/list":
             make: Callable[[], Made] = partial(self._list, shapes.read_cursor(request.params))
@@ -168,7 +171,7 @@ class Dialogue:
             self._flights.add(flight)
             if self._stopping:
                 flight.cancellation.cancel()
-        self._crew.run(partial(self._work, flight, make))
+        return partial(self._work, flight, make)
 
     def _list(self, cursor: str | None) -> Made:
         answer = self._service.list_tools(self._scope, cursor)
@@ -188,7 +191,7 @@ class Dialogue:
             self._find_asking(call, known),
         )
         try:
-            answer = self._service.answer_call(RawCall(call.name, call.arguments), caller)
+            answer = self._service.answer_call(RawCall(call.name, call.arguments), caller, embed=True)
         finally:
             if narration:
                 narration.end()

@@ -53,16 +53,17 @@ class LineReader:
     """Lines from a descriptor of any kind. For one thread at a time."""
 
     def __init__(self, descriptor: int) -> None:
-        self._descriptor = descriptor
+        self.descriptor = descriptor
+        self.ended = False
+        """Whether nothing comes any more but what has been read."""
         self._ready: list[bytes | TooLong] = []
         self._line = bytearray()
         self._skipping = False
-        self._ended = False
 
     def has_line(self, seconds: float) -> bool:
         """Whether `read` gives something at once, or does within so many seconds."""
-        while not self._ready and not self._ended:
-            if not select([self._descriptor], [], [], seconds)[0]:
+        while not self._ready and not self.ended:
+            if not select([self.descriptor], [], [], seconds)[0]:
                 return False
             self._fill()
         return True
@@ -73,26 +74,36 @@ class LineReader:
         A last line without an end counts.
         """
         while not self._ready:
-            if self._ended:
+            if self.ended:
                 return None
             self._fill()
         return self._ready.pop(0)
+
+    def take_ready(self) -> "list[bytes | TooLong]":
+        """Give the lines that have been read and not been given."""
+        ready, self._ready = self._ready, []
+        return ready
+
+    def read_some(self) -> "list[bytes | TooLong]":
+        """Read what is there, or wait for something; gives the lines that are whole by now, if any."""
+        self._fill()
+        return self.take_ready()
 
     def _fill(self) -> None:
         """Wait for some bytes and split them into lines."""
         try:
             # A long message comes in fewer pieces that are larger.
-            chunk = os.read(self._descriptor, _MOST_CHUNK_BYTES if self._line else _CHUNK_BYTES)
+            chunk = os.read(self.descriptor, _MOST_CHUNK_BYTES if self._line else _CHUNK_BYTES)
         except OSError:  # as good as the end
             chunk = b""
         if not chunk:
-            self._ended = True
+            self.ended = True
             chunk = b"\n"
         *ends, rest = chunk.split(b"\n")
         for end in ends:
             self._line += end
             if self._skipping or len(self._line) > MESSAGE_BYTES:
-                if not self._ended:
+                if not self.ended:
                     self._ready.append(TooLong())
             elif self._line.strip():
                 self._ready.append(bytes(self._line))

@@ -43,6 +43,11 @@ class Arrival:
         """Put a line back that was read and not answered."""
         self._left.append(line)
 
+    def take_ready(self) -> "list[bytes | TooLong]":
+        """Give the lines that have been read and not been answered."""
+        left, self._left = self._left, []
+        return left + self.reader.take_ready()
+
     def read(self) -> "bytes | TooLong | None":
         """Wait for a line; None at the end of the input."""
         return self._left.pop(0) if self._left else self.reader.read()

@@ -56,8 +56,13 @@ class Service:
             raise ProtocolError(INVALID_PARAMS, error.message) from None
         return {"tools": page, **({"nextCursor": following} if following else {})}
 
-    def call_tool(self, raw: RawCall, caller: Caller) -> dict[str, Any]:
+    def call_tool(self, raw: RawCall, caller: Caller, *, embed: bool = False) -> dict[str, Any]:
         """Answer `tools/call`; a failed call, and one for which a person must be asked first, are answers too.
+
+        Args:
+            raw: the call.
+            caller: who makes it.
+            embed: whether structured content may stand in the answer as JSON already (`msgspec.Raw`).
 
         Raises:
             ProtocolError: a bug; the log has it.
@@ -70,12 +75,12 @@ class Service:
             return show_question(outcome.question)
         if isinstance(outcome.error, InternalError):
             raise ProtocolError(INTERNAL_ERROR, outcome.error.message, dict(outcome.error.data or {}))
-        return show_outcome(outcome, wire_bytes=self._wire_bytes)
+        return show_outcome(outcome, wire_bytes=self._wire_bytes, embed=embed)
 
-    def answer_call(self, raw: RawCall, caller: Caller) -> dict[str, Any] | ProtocolError:
+    def answer_call(self, raw: RawCall, caller: Caller, *, embed: bool = False) -> dict[str, Any] | ProtocolError:
         """As `call_tool`; never raises but for what ends the process."""
         try:
-            return self.call_tool(raw, caller)
+            return self.call_tool(raw, caller, embed=embed)
         except Exception as error:  # noqa: BLE001 - whatever it is, `explain` logs it
             return explain(error, "tools/call")
 

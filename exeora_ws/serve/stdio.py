@@ -19,13 +19,15 @@ import msgspec
 
 from exeora_ws.app import App
 from exeora_ws.serve.announcing import Announcing
-from exeora_ws.serve.dialogue import Dialogue
+from exeora_ws.serve.crew import Crew
+from exeora_ws.serve.dialogue import CALLS_AT_ONCE, Dialogue
 from exeora_ws.serve.library import Item, Library
 from exeora_ws.serve.log import keep_log
 from exeora_ws.serve.manual import HOUSE_MANUAL, Manual
 from exeora_ws.serve.peer import Peer
 from exeora_ws.serve.pipes import LineReader, LineWriter, StandardStreams
 from exeora_ws.serve.questions import Questions
+from exeora_ws.serve.readers import Readers
 from exeora_ws.serve.reception import LISTING, Arrival
 from exeora_ws.serve.running import announce_server
 from exeora_ws.serve.service import Service
@@ -95,6 +97,7 @@ class _Wire:
         self._session: str | None = f"stdio-{secrets.token_hex(8)}"
         self._happened: SimpleQueue[str] = SimpleQueue()
         self._questions = Questions()
+        self._crew = Crew(CALLS_AT_ONCE)
         self.library = Library(self._open_behind)
         self._dialogue = Dialogue(
             service,
@@ -104,6 +107,7 @@ class _Wire:
             writer=arrival.writer,
             library=self.library,
             questions=self._questions,
+            crew=self._crew,
             lost=lambda: self._happened.put(_LOST),
         )
         self._announcing = Announcing(service.offers, self._dialogue, self.library)
@@ -142,7 +146,8 @@ class _Wire:
 
     def _converse(self) -> None:
         forget = self._app.news.subscribe(self._announcing.tell)
-        for work in (self._read, self._prepare, self._announcing.run):
+        self._read()
+        for work in (self._prepare, self._announcing.run):
             threading.Thread(target=work, name=work.__name__.strip("_"), daemon=True).start()
         why = self._happened.get()
         if why == _SIGNALLED:
@@ -155,13 +160,14 @@ class _Wire:
         self.library.close()
 
     def _read(self) -> None:
-        """Hand in each line. The end of the input is the end of the session."""
-        try:
-            while (line := self._arrival.read()) is not None:
-                self._dialogue.receive(line)
-        except Exception:
-            log.exception("a bug ended a session")
-        self._happened.put(_INPUT_ENDED)
+        """Have each line handed in. The end of the input is the end of the session."""
+        Readers(
+            self._arrival,
+            self._dialogue.receive,
+            self._crew,
+            lambda: self._happened.put(_INPUT_ENDED),
+            most=CALLS_AT_ONCE,
+        ).start()
 
     def _prepare(self) -> None:
         """Once the client has its first answer, get ready for the many to come."""
