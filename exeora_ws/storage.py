@@ -17,11 +17,11 @@ FileSignature = tuple[int, int, int, int, int]
 """Device, inode, size, mtime and ctime of a file."""
 
 
-def sign_file(path: str | os.PathLike[str], *, follow: bool = True) -> FileSignature:
+def sign_file(path: str | os.PathLike[str] | int, *, follow: bool = True) -> FileSignature:
     """Give what tells one state of a file from the next.
 
     Args:
-        path: the file.
+        path: the file, or a descriptor of it.
         follow: whether of a link the file behind it is meant.
 
     Raises:

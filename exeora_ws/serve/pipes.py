@@ -15,6 +15,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import TracebackType
 
+_PIPE_BYTES = 1_048_576
+"""What Linux lets everybody have."""
 _CHUNK_BYTES = 65_536
 _MOST_CHUNK_BYTES = 1_048_576
 
@@ -28,6 +30,8 @@ class StandardStreams:
     def __enter__(self) -> "StandardStreams":
         """Take them."""
         self.wire_in, self.wire_out = (fcntl.fcntl(d, fcntl.F_DUPFD_CLOEXEC, 3) for d in (0, 1))
+        for descriptor in (self.wire_in, self.wire_out):
+            _widen(descriptor)
         nothing = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
         os.dup2(nothing, 0)
         try:
@@ -43,6 +47,14 @@ class StandardStreams:
         """Give them back."""
         os.dup2(self.wire_in, 0)
         os.dup2(self.wire_out, 1)
+
+
+def _widen(descriptor: int) -> None:
+    """Let a pipe hold a long message whole, so that its two ends need not take turns at every 64 KB."""
+    try:
+        fcntl.fcntl(descriptor, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
+    except (OSError, AttributeError):  # no pipe, more than this user may have, or not Linux
+        return
 
 
 class TooLong:
