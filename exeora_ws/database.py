@@ -157,7 +157,7 @@ class _Translating:
 
 
 class _Reading:
-    """A transaction that only reads. (Classes, since every call passes here several times.)"""
+    """A transaction that only reads. A class, since every call passes here several times."""
 
     __slots__ = ("_connection",)
 

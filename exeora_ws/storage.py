@@ -9,7 +9,6 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-
 _SETTLED_NS = 2_000_000_000
 """A file younger than this may change again without its times telling, so it is read anew (2 s, as FAT has it)."""
 

@@ -1,4 +1,7 @@
-"""Where the data folder and `config.json` are, without importing what `settings.find_places` needs (a test holds the two equal)."""
+"""Where the data folder and `config.json` are, without importing what `settings.find_places` needs.
+
+A test holds the two equal.
+"""
 
 import os
 import sys

@@ -83,7 +83,7 @@ def _order(entry: "os.DirEntry[str]") -> bytes:
 
 
 def _look_at(entry: "os.DirEntry[str]", shown: str) -> Entry | None:
-    """Describe an entry; None when it has gone. The folder itself says what is a folder or a link, and no more is asked."""
+    """Describe an entry; None when it has gone. The folder says itself what is a folder or a link: no more is asked."""
     path = join_shown(shown, entry.name)
     try:
         if entry.is_symlink():

@@ -71,7 +71,8 @@ class _Counts:
         Args:
             signature: the file's, from before it was counted.
             census: the count.
-            line, start: the line, and the offset of its first byte.
+            line: the line.
+            start: the offset of its first byte.
         """
         if not is_settled(signature):
             return

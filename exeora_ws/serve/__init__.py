@@ -26,6 +26,6 @@ def agentexec(*, workspace: "str | os.PathLike[str]", level: str = "read") -> "M
     """
     from pathlib import Path
 
-    from exeora_ws.serve.mounted import open_mounted  # noqa: PLC0415  a second of start-up time, see above
+    from exeora_ws.serve.mounted import open_mounted
 
     return open_mounted(Path(workspace), level)

@@ -202,6 +202,8 @@ def _respond(own: int | str, response: Response | None) -> mcp.JSONRPCResponse |
     error = response.error if response is not None and response.error is not None else None
     data = mcp.ErrorData(**(error or {"code": mcp.CONNECTION_CLOSED, "message": "Connection closed"}))
     return mcp.JSONRPCError(jsonrpc="2.0", id=own, error=data)
+
+
 def _write(message: mcp.JSONRPCMessage) -> bytes:
     """Give a message as it leaves. One that JSON cannot hold is a bug, and costs its own answer, not the session."""
     try:

@@ -1,20 +1,14 @@
-"""JSON from the accelerators of the standard library, without its package: importing that takes longer than Python.
+"""JSON from the accelerators of the standard library, without its package: importing that takes as long as Python does.
 
 What is read here reads the same in every other reader: whatever JSON parsers disagree on is refused (`ValueError`),
 and is for the protocol library to judge.
 """
 
+import _json
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
-
-try:
-    from _json import encode_basestring, make_encoder, make_scanner
-except ImportError:  # an implementation of Python without them
-    from json.encoder import py_encode_basestring as encode_basestring
-    from json.scanner import make_scanner
-
-    make_encoder = None
 
 _DEPTH = 100
 """Deeper values are left to the library, whose parser has a limit of its own (200)."""
@@ -56,10 +50,10 @@ class _Rules:
     parse_float = staticmethod(_read_float)
     parse_int = staticmethod(_read_integer)
     parse_constant = staticmethod(_refuse)
-    memo: "dict[str, str]" = {}  # noqa: RUF012  what the slower scanner expects
 
 
-_scan = make_scanner(_Rules())
+_rules: "Any" = _Rules()
+_scan: "Any" = _json.make_scanner(_rules)
 
 
 def parse(line: bytes) -> "Any":
@@ -100,16 +94,11 @@ def _deny(value: object) -> object:
     raise TypeError(f"{type(value).__name__} is not JSON")
 
 
-def _make_encode() -> "Any":
-    if make_encoder is None:
-        from json import JSONEncoder
-
-        return JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
-    write = make_encoder(None, _deny, encode_basestring, None, ":", ",", False, False, False)
-    return lambda value: "".join(write(value, 0))
+_write: "Any" = _json.make_encoder(None, _deny, _json.encode_basestring, None, ":", ",", False, False, False)
 
 
-_encode = _make_encode()
+def _encode(value: "Any") -> str:
+    return "".join(_write(value, 0))
 
 
 def render(value: "Any") -> bytes:
@@ -118,5 +107,4 @@ def render(value: "Any") -> bytes:
     Raises:
         UnicodeEncodeError: text in it holds half a character.
     """
-    text: str = _encode(value)
-    return text.encode()
+    return _encode(value).encode()

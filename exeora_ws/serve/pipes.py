@@ -14,6 +14,7 @@ from exeora_ws.limits import MESSAGE_BYTES
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import TracebackType
+    from typing import Self
 
 _PIPE_BYTES = 1_048_576
 """What Linux lets everybody have."""
@@ -27,7 +28,7 @@ class StandardStreams:
     So a stray `print` and a child that inherits them cannot touch the wire. Undone at the end.
     """
 
-    def __enter__(self) -> "StandardStreams":
+    def __enter__(self) -> "Self":
         """Take them."""
         self.wire_in, self.wire_out = (fcntl.fcntl(d, fcntl.F_DUPFD_CLOEXEC, 3) for d in (0, 1))
         for descriptor in (self.wire_in, self.wire_out):

@@ -62,9 +62,7 @@ class Reception:
         find_listing: gives what `LISTING` holds, or None where the core has to say which tools there are.
     """
 
-    def __init__(
-        self, arrival: Arrival, courtesies: "Courtesies", find_listing: "Callable[[], bytes | None]"
-    ) -> None:
+    def __init__(self, arrival: Arrival, courtesies: "Courtesies", find_listing: "Callable[[], bytes | None]") -> None:
         self._arrival = arrival
         self._courtesies = courtesies
         self._find_listing = find_listing

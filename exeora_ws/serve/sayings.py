@@ -1,4 +1,4 @@
-"""What a call says while it works, kept until it is sent: of lines the newest, of another server's steps all in order."""
+"""What a call says while it works, kept until it is sent: of lines the newest, of another server's steps all."""
 
 import threading
 from collections import deque

@@ -1,4 +1,4 @@
-"""What a server does for its clients with the core, whatever carries the protocol. For worker threads; no event loop."""
+"""What a server does for its clients with the core, whatever carries the protocol. For worker threads."""
 
 import logging
 import secrets
@@ -69,7 +69,8 @@ class Service:
         """
         tool = self.calls.catalog.get(raw.tool)
         if tool is not None and tool.account_only and not caller.scope.account:
-            return show_error(UnknownTool(f"there is no tool {raw.tool[:100]!r}", hint="tools/list names those there are"))
+            unknown = UnknownTool(f"there is no tool {raw.tool[:100]!r}", hint="tools/list names those there are")
+            return show_error(unknown)
         outcome = self.calls.make(raw, caller)
         if outcome.question is not None:
             return show_question(outcome.question)

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 _CLIENT_CHARACTERS = 100
 _ENVELOPE = frozenset((VERSION_KEY, CLIENT_KEY, CAPABILITIES_KEY))
 _OF_A_FORM = frozenset(("content", "_meta"))
+_OF_A_CALL = frozenset(("_meta", "name", "arguments"))
+_OF_A_MODERN_CALL = _OF_A_CALL | {"requestState", "inputResponses"}
 CONFIRM = "confirm"
 """The one thing that a person is asked for."""
 
@@ -53,11 +55,14 @@ def name_client(name: str, version: str) -> str:
 
 def read_handshake(params: "dict[str, Any] | None") -> Introduction:
     """Read the parameters of `initialize`."""
+    read_progress_token(params)
     match params:
-        case {"protocolVersion": str() as version, "capabilities": dict() as abilities, "clientInfo": dict() as info}:
-            read_progress_token(params)
-            if params.keys() - {"protocolVersion", "capabilities", "clientInfo", "_meta"}:
-                raise Unusual
+        case {
+            "protocolVersion": str() as version,
+            "capabilities": dict() as abilities,
+            "clientInfo": dict() as info,
+            **further,
+        } if further.keys() <= {"_meta"}:
             return Introduction(version, _read_client(info), shows_forms=_read_abilities(abilities))
     raise Unusual
 
@@ -133,8 +138,8 @@ def read_prompt_name(params: "dict[str, Any] | None") -> str:
     """Read which prompt is asked for. None of ours takes arguments, so that any are passed over."""
     read_progress_token(params)
     match params:
-        case {"name": str() as name} if not params.keys() - {"_meta", "name", "arguments"}:
-            arguments = params.get("arguments", {})
+        case {"name": str() as name, **further} if further.keys() <= {"_meta", "arguments"}:
+            arguments = further.get("arguments", {})
             if type(arguments) is dict and all(type(value) is str for value in arguments.values()):
                 return name
     raise Unusual
@@ -142,7 +147,7 @@ def read_prompt_name(params: "dict[str, Any] | None") -> str:
 
 def read_call(params: "dict[str, Any] | None", *, modern: bool) -> CallParams:
     """Read what is to be called."""
-    known = {"_meta", "name", "arguments", "requestState", "inputResponses"} if modern else {"_meta", "name", "arguments"}
+    known = _OF_A_MODERN_CALL if modern else _OF_A_CALL
     if params is None or params.keys() - known:
         raise Unusual
     name, arguments = params.get("name"), params.get("arguments", {})

@@ -1,7 +1,8 @@
 """MCP over standard input and output: one client, one session, which ends with the input.
 
-Three answer on one wire. What needs no core is answered before there is one (`reception`); what nearly all clients say,
-by our own code on the core (`dialogue`); whatever is unusual, by the protocol library (`library`), which is loaded then.
+Three answer on one wire. What needs no core is answered before there is one (`reception`); what nearly all clients
+say, by our own code on the core (`dialogue`); whatever is unusual, by the protocol library (`library`), which is loaded
+only then.
 """
 
 import logging

@@ -146,8 +146,8 @@ class Registry:
         if not is_text(selector):
             return None
         row = self.database.find_row(
-                "SELECT * FROM workspaces WHERE project_id = ?1 AND (slug = ?2 OR id = ?2)", (project_id, selector)
-            )
+            "SELECT * FROM workspaces WHERE project_id = ?1 AND (slug = ?2 OR id = ?2)", (project_id, selector)
+        )
         return _workspace(row) if row else None
 
     def find_root(self, workspace_id: WorkspaceId) -> Path | None:
@@ -158,8 +158,8 @@ class Registry:
     def find_base(self, workspace_id: WorkspaceId) -> Base | None:
         """What a workspace was made from, if we made it."""
         row = self.database.find_row(
-                "SELECT base_ref, base_commit FROM workspaces WHERE id = ? AND base_commit IS NOT NULL", (workspace_id,)
-            )
+            "SELECT base_ref, base_commit FROM workspaces WHERE id = ? AND base_commit IS NOT NULL", (workspace_id,)
+        )
         return Base(*row) if row else None
 
     def find_birth(self, workspace_id: WorkspaceId) -> float:

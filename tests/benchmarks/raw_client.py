@@ -10,7 +10,7 @@ import subprocess
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 PROTOCOL = "2025-11-25"
 _CHUNK_BYTES = 1 << 20
@@ -96,7 +96,7 @@ class RawClient:
         assert self._process.stdout is not None
         self._process.stdout.close()
 
-    def __enter__(self) -> "RawClient":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

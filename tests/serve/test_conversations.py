@@ -38,7 +38,8 @@ def hold(forge, template, environment, tmp_path):
     def held(conversation: Conversation, *, plain: bool) -> Said:
         folder = tmp_path / ("plain" if plain else "lean")
         shutil.copytree(template, folder / "app")
-        own = {**environment, "EXEORA_DATA_DIR": str(folder / "data"), "EXEORA_CONFIG_PATH": str(folder / "config.json")}
+        places = {"EXEORA_DATA_DIR": str(folder / "data"), "EXEORA_CONFIG_PATH": str(folder / "config.json")}
+        own = {**environment, **places}
         open_app(find_places(own)).inventory.register_project(folder / "app", exact=False)
         if "policy" in conversation.head:
             (folder / "app" / "exeora.toml").write_text(conversation.head["policy"])

@@ -39,7 +39,6 @@ class Forge:
 
 
 def _serve() -> None:
-    import exeora_cli.program
     import exeora_ws.serve.behind  # noqa: F401 - what is imported now is not imported by each
 
     with socket.socket(fileno=0) as asked:
