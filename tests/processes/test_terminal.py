@@ -126,7 +126,8 @@ def test_input_comes_from_ours(piped):
 
 
 def test_what_it_leaves_running_is_said_and_ended(piped, tmp_path):
-    child = piped("setsid sleep 300 & sleep 301 & env -i sleep 302 & echo $$ > $MARK/pid; echo hi")
+    begun = 'for p in $a $b $c; do until read -r name < /proc/$p/comm && [ "$name" = sleep ]; do :; done; done'
+    child = piped(f"setsid sleep 300 & a=$!; sleep 301 & b=$!; env -i sleep 302 & c=$!; {begun}; echo hi")
     out, err = child.communicate(timeout=10)
     assert out == b"hi\n"
     assert err == b"left=['sleep', 'sleep', 'sleep'] status=0\n"
