@@ -4,7 +4,7 @@ import os
 import sys
 import threading
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -32,6 +32,7 @@ from exeora_ws.tools.gate import CallGate
 from exeora_ws.tools.news import CatalogNews
 from exeora_ws.tools.services import Services
 from exeora_ws.workspaces.inventory import Inventory
+from exeora_ws.workspaces.place import Project
 from exeora_ws.workspaces.registry import REGISTRY_MIGRATIONS, Registry
 
 if TYPE_CHECKING:  # what is made late is imported late
@@ -41,6 +42,7 @@ if TYPE_CHECKING:  # what is made late is imported late
     from exeora_ws.processes.supervisor import Supervisor
     from exeora_ws.upstream.instance import Surroundings
     from exeora_ws.upstream.upstreams import Upstreams
+    from exeora_ws.workspaces.overview import Overview
     from exeora_ws.workspaces.remove import Removal
     from exeora_ws.workspaces.setup import Prepared, RunLine, Setup
     from exeora_ws.workspaces.upkeep import Upkeep
@@ -78,6 +80,12 @@ class App:
     def upkeep(self) -> "Upkeep":
         """What people do with workspaces beside the tools."""
         return self.late_upkeep()
+
+    def look_at_all(self, project: Project) -> "Iterator[Overview]":
+        """The state of every workspace, without loading the rest of upkeep; see `overview.look_at_all`."""
+        from exeora_ws.workspaces import overview
+
+        return overview.look_at_all(self.inventory.registry, project, lambda: _count_processes(self.services.database))
 
     def close_session(self, session: str) -> None:
         """End what a conversation has started. Every server calls it once for each session."""
@@ -248,14 +256,15 @@ def _open_snapshots(places: Places) -> "Snapshots":
 
 
 def _open_upkeep(places: Places, database: Database, inventory: Inventory) -> "Upkeep":
-    from exeora_ws.processes.records import list_live
     from exeora_ws.workspaces.upkeep import Upkeep
 
-    return Upkeep(
-        inventory,
-        lambda: load_settings(places).trash_bytes,
-        lambda: Counter(live.workspace for live in list_live(database)),
-    )
+    return Upkeep(inventory, lambda: load_settings(places).trash_bytes, lambda: _count_processes(database))
+
+
+def _count_processes(database: Database) -> Counter[str]:
+    from exeora_ws.processes.records import list_live
+
+    return Counter(live.workspace for live in list_live(database))
 
 
 def _spawn(*arguments: Any, **options: Any) -> "PipedChild":

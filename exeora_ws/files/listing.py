@@ -14,6 +14,7 @@ from operator import attrgetter
 import msgspec
 
 from exeora_ws.errors import ExeoraError
+from exeora_ws.files.checkout import CheckedOut
 from exeora_ws.files.faults import translated
 from exeora_ws.files.globs import Glob
 from exeora_ws.files.links import find_links
@@ -98,9 +99,10 @@ def _look_at(entry: "os.DirEntry[str]", shown: str) -> Entry | None:
 def list_tree(
     spot: Spot, ripgrep: Ripgrep, patience: Patience, *, glob: Glob | None = None, limit: int = LIST_ENTRIES
 ) -> Listing:
-    """List every file and link below a folder that Git does not ignore, without `.git` and `node_modules`.
+    """List every file and link below a folder that is tracked or not ignored, without `.git` and `node_modules`.
 
-    Folders show through what is in them. A folder that is itself ignored is listed when it is the one named.
+    Git says which these are; outside a checkout, and where there is no git, ripgrep does. Folders show through what is
+    in them. A folder that is itself ignored is listed when it is the one named.
 
     Raises:
         ToolTimeout, Cancelled: as patience says.
@@ -108,14 +110,60 @@ def list_tree(
     """
     if not spot.is_folder:
         return _list_one(spot, glob)
-    tree = Tree(spot, ripgrep, patience, glob)
+    tree = Tree(spot, ripgrep, patience, None if glob is not None and glob.everything else glob)
     with Root.below(spot) as root:  # the folder as it is now, whatever takes its name meanwhile
-        files, more = tree.find_files(limit)
-        cutoff = sort_key(files[-1]) if more else None
-        links = find_links(root, tree, {os.path.dirname(path) for path in files}, cutoff)
-        chosen = sorted((*files, *filter(tree.is_chosen, links)), key=sort_key)
-        entries, cut = take_what_fits(_stat_all(root, spot.shown, chosen[:limit]), _get_texts)
-    return Listing(spot.shown, entries, truncated=cut or more or len(chosen) > limit, unreadable=tree.unreadable)
+        found = tree.ask_git()
+        if found is not None:
+            _look_into_repositories(found, root, ripgrep, patience)
+            listed, more = _take_from_checkout(found, root, spot.shown, limit)
+        else:
+            listed, more = _walk(tree, root, spot.shown, limit)
+        entries, cut = take_what_fits(listed, _get_texts)
+    return Listing(spot.shown, entries, truncated=cut or more, unreadable=tree.unreadable)
+
+
+def _take_from_checkout(found: CheckedOut, root: Root, shown: str, limit: int) -> tuple[Iterable[Entry], bool]:
+    """Take the first that are there: Git names what is tracked, and the file may be gone, or a folder by now."""
+    count = limit + 1
+    while True:
+        paths, more = found.find_first(count)
+        entries = [entry for entry in _stat_all(root, shown, paths) if entry.type in ("file", "symlink")]
+        if len(entries) > limit or not more:
+            return entries[:limit], len(entries) > limit
+        count *= 8
+
+
+def _look_into_repositories(found: CheckedOut, root: Root, ripgrep: Ripgrep, patience: Patience) -> None:
+    for folder in found.repositories:
+        spot = _find_folder(root, folder)
+        if spot is None:
+            continue
+        with spot, Root.below(spot) as inner:
+            tree = Tree(spot, ripgrep, patience, None)
+            files = list(tree.walk())
+            links = find_links(inner, tree, {os.path.dirname(path) for path in files}, None)
+            found.add(f"{folder}/{path}" for path in (*files, *links))
+
+
+def _find_folder(root: Root, path: str) -> Spot | None:
+    """Give a folder below that is there and behind no link; None for anything else."""
+    try:
+        spot = root.locate_real(split_path(path))
+    except ExeoraError:
+        return None
+    if spot.is_folder:
+        return spot
+    spot.close()
+    return None
+
+
+def _walk(tree: Tree, root: Root, shown: str, limit: int) -> tuple[Iterable[Entry], bool]:
+    """Have ripgrep walk, and add the links."""
+    files, more = tree.find_files(limit)
+    cutoff = sort_key(files[-1]) if more else None
+    links = find_links(root, tree, {os.path.dirname(path) for path in files}, cutoff)
+    chosen = sorted((*files, *filter(tree.is_chosen, links)), key=sort_key)
+    return _stat_all(root, shown, chosen[:limit]), more or len(chosen) > limit
 
 
 def _list_one(spot: Spot, glob: Glob | None) -> Listing:

@@ -98,13 +98,22 @@ class Git:
         """Give git at another Git folder of the same repository, without files."""
         return Git(git_dir, git_dir)
 
-    def read(self, *arguments: str, ok: Sequence[int] = (0,), stdin: bytes = b"") -> Output:
+    def read(
+        self,
+        *arguments: str,
+        ok: Sequence[int] = (0,),
+        stdin: bytes = b"",
+        cancellation: Cancellation | None = None,
+        seconds: float = GIT_READ_SECONDS,
+    ) -> Output:
         """Run a command that changes nothing: no optional locks, no hooks, no file system monitor, no fetching.
 
         Raises:
             ToolFailed: an exit code that is not in `ok`; see `describe_failure` for its reason.
+            Cancelled: the call was taken back.
         """
-        return self._run((*_READ_OPTIONS, *arguments), ok, GIT_READ_SECONDS, stdin=stdin, optional_locks=False)
+        command = (*_READ_OPTIONS, *arguments)
+        return self._run(command, ok, seconds, stdin=stdin, optional_locks=False, cancellation=cancellation)
 
     def change(
         self,

@@ -159,6 +159,12 @@ class Libgit2Repository(Engine):
             if not isinstance(self.raw.get(commit), pygit2.Commit):
                 raise ToolFailed("the repository has no such commit", reason="unknown_commit")
 
+    def read_commit_time(self, commit: str) -> int:
+        """Read it off the commit."""
+        with translated():
+            found = self.raw.get(commit)
+            return found.commit_time if isinstance(found, pygit2.Commit) else super().read_commit_time(commit)
+
     def status(self, *, ignored: bool = False) -> Status:
         """Have git tell it; without git, libgit2 where it cannot be wrong."""
         if self._git is not None:

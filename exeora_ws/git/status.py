@@ -16,7 +16,20 @@ _GITLINK = "160000"
 
 
 def load_status(git: Git, top: Path, *, ignored: bool) -> Status:
-    """Ask git for the state of a checkout."""
+    """Ask git for the state of a checkout, and look at what it passes over; as needed where something may be lost."""
+    status = load_shown_status(git, ignored=ignored)
+    index = load_index(git)
+    unsaved = _list_unsaved_submodules(index, top, "")
+    hidden = _list_hidden_changes(git, index, top)
+    return replace(
+        status,
+        unstaged=tuple(sorted({*status.unstaged, *hidden})),
+        submodules=tuple(sorted({*status.submodules, *unsaved})),
+    )
+
+
+def load_shown_status(git: Git, *, ignored: bool = False) -> Status:
+    """Ask git for what `git status` shows, and no more."""
     output = git.read(
         "status",
         "--porcelain=v2",
@@ -26,15 +39,7 @@ def load_status(git: Git, top: Path, *, ignored: bool) -> Status:
         "--ignored=traditional" if ignored else "--ignored=no",
         "--ignore-submodules=none",
     )
-    status = parse_status(decode(output.out))
-    index = load_index(git)
-    unsaved = _list_unsaved_submodules(index, top, "")
-    hidden = _list_hidden_changes(git, index, top)
-    return replace(
-        status,
-        unstaged=tuple(sorted({*status.unstaged, *hidden})),
-        submodules=tuple(sorted({*status.submodules, *unsaved})),
-    )
+    return parse_status(decode(output.out))
 
 
 def parse_status(text: str) -> Status:

@@ -7,7 +7,7 @@ plain-text copy for the hot commands in step (`inventory_file.py`).
 import json
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
@@ -59,6 +59,12 @@ CREATE TABLE trusted (
 );
 """,
 )
+
+_PUBLISHED = (
+    f"SELECT {', '.join(inventory_file.PROJECT_FIELDS)} FROM projects ORDER BY slug",  # noqa: S608 - constants
+    f"SELECT {', '.join(inventory_file.WORKSPACE_FIELDS)} FROM workspaces ORDER BY project_id, slug != 'main', slug",  # noqa: S608 - same
+)
+"""What the plain-text copy holds, in its order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +121,7 @@ class Registry:
         with self.database.write() as connection:
             pending = connection.execute("SELECT 1 FROM operations LIMIT 1").fetchone()
             if pending is None:
-                inventory_file.publish(self._places.inventory, _projects(connection), _workspaces(connection, None))
+                inventory_file.publish(self._places.inventory, *map(connection.execute, _PUBLISHED))
 
     def list_projects(self) -> list[Project]:
         """Every project, by slug."""
@@ -149,6 +155,17 @@ class Registry:
             "SELECT * FROM workspaces WHERE project_id = ?1 AND (slug = ?2 OR id = ?2)", (project_id, selector)
         )
         return _workspace(row) if row else None
+
+    def list_workspaces_at(self, folders: Iterable[Path]) -> list[Workspace]:
+        """Those whose worktree or path is one of these folders, by project, main first, then by slug."""
+        named = [str(folder) for folder in folders if is_text(str(folder))]
+        marks = ", ".join("?" * len(named))
+        query = (
+            "SELECT w.* FROM workspaces w JOIN projects p ON p.id = w.project_id "  # noqa: S608 - marks
+            f"WHERE w.worktree IN ({marks}) OR w.path IN ({marks}) ORDER BY p.slug, w.slug != 'main', w.slug"
+        )
+        with self.database.read() as connection:
+            return [_workspace(row) for row in connection.execute(query, (*named, *named))]
 
     def find_root(self, workspace_id: WorkspaceId) -> Path | None:
         """Where a workspace's tools act, by its id alone."""
@@ -325,10 +342,9 @@ def _projects(connection: sqlite3.Connection) -> list[Project]:
     return [_project(row) for row in connection.execute("SELECT * FROM projects ORDER BY slug")]
 
 
-def _workspaces(connection: sqlite3.Connection, project_id: ProjectId | None) -> list[Workspace]:
-    where, values = ("WHERE project_id = ?", (project_id,)) if project_id is not None else ("", ())
-    query = f"SELECT * FROM workspaces {where} ORDER BY project_id, slug != 'main', slug"  # noqa: S608 - constants
-    return [_workspace(row) for row in connection.execute(query, values)]
+def _workspaces(connection: sqlite3.Connection, project_id: ProjectId) -> list[Workspace]:
+    query = "SELECT * FROM workspaces WHERE project_id = ? ORDER BY slug != 'main', slug"
+    return [_workspace(row) for row in connection.execute(query, (project_id,))]
 
 
 # Every call has a few of these made, of the same few texts.

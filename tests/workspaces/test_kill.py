@@ -20,7 +20,7 @@ def facts(app: App, repository: Path) -> dict[str, object]:
     root = Path(os.environ["XDG_DATA_HOME"]) / "exeora/workspaces/app"
     copied = inventory_file.read(str(find_places().inventory))
     assert copied is not None, "the plain-text copy is missing"
-    assert sorted(w["slug"] for w in copied[1] if w["slug"] != "main") == sorted(rows)
+    assert sorted(w["slug"] for w in copied.list_workspaces(project.id) if w["slug"] != "main") == sorted(rows)
     for workspace in rows.values():
         assert app.inventory.find_fault(project, workspace) is None
         assert git(workspace.worktree, "status", "--porcelain") == ""
