@@ -22,6 +22,7 @@ from exeora_ws.app import App
 from exeora_ws.serve.announcing import Announcing
 from exeora_ws.serve.crew import Crew
 from exeora_ws.serve.dialogue import CALLS_AT_ONCE, Dialogue
+from exeora_ws.serve.ending import CANCELLED_FIRST_SECONDS, list_ending_signals
 from exeora_ws.serve.library import Item, Library
 from exeora_ws.serve.log import keep_log
 from exeora_ws.serve.manual import HOUSE_MANUAL, Manual
@@ -41,8 +42,6 @@ log = logging.getLogger("exeora")
 
 _ANSWER_SECONDS = 0.5
 """How long what was asked may still be answered once the input has ended; then it is cancelled."""
-_CANCELLED_FIRST_SECONDS = 0.2
-_ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _SIGNALLED, _INPUT_ENDED, _LOST = "signalled", "input ended", "lost"
 
 
@@ -203,8 +202,7 @@ class _Wire:
             self._app.close_session(session)
 
     def _end_upstreams(self) -> None:
-        # Calls of theirs are being taken back just now, and shall be answered as cancelled, not as lost.
-        time.sleep(_CANCELLED_FIRST_SECONDS)
+        time.sleep(CANCELLED_FIRST_SECONDS)
         self._app.upstreams.close()
 
     @property
@@ -222,12 +220,11 @@ def _look_after(work: Callable[[], object]) -> None:
 
 @contextmanager
 def _signals_taken(take: Callable[[], None]) -> Iterator[None]:
-    """Have the signals that end a server taken, but for those that somebody had ignored on purpose, as nohup does."""
-    before: dict[signal.Signals, Any] = {number: signal.getsignal(number) for number in _ENDING}
-    for number, handler in before.items():
-        if handler is not signal.SIG_IGN:
-            # What the handler does must be safe in the middle of anything: `SimpleQueue.put` is.
-            signal.signal(number, lambda _number, _frame: take())
+    """Have the signals that end a server taken."""
+    before: dict[signal.Signals, Any] = {number: signal.getsignal(number) for number in list_ending_signals()}
+    for number in before:
+        # What the handler does must be safe in the middle of anything: `SimpleQueue.put` is.
+        signal.signal(number, lambda _number, _frame: take())
     try:
         yield
     finally:

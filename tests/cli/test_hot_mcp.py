@@ -206,3 +206,29 @@ def test_another_folders_project_is_served_by_name(serve, tmp_path: Path):
     with serve("--project", "app", "mcp", folder=tmp_path, argv=COMMAND) as wire:
         wire.send({"jsonrpc": "2.0", "id": 5, "method": "ping"}, HELLO)
         assert [wire.receive()["id"] for _ in range(2)] == [5, 0]
+
+
+WORKING = """
+import sys
+sys.argv = ["exeora", "mcp"]
+from exeora_cli.main import main
+code = main()
+print(*sys.modules, sep=chr(10), file=sys.stderr)
+sys.exit(code)
+"""
+
+
+def test_a_usual_conversation_never_loads_the_protocol_library(serve):
+    with serve(argv=(sys.executable, "-c", WORKING)) as wire:
+        calls = [("list_files", {}), ("read_file", {"path": "README.md"}), ("run_command", {"command": "true"})]
+        wire.send(HELLO, READY, LIST)
+        wire.send(
+            *(
+                {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": {"name": name, "arguments": given}}
+                for number, (name, given) in enumerate(calls, 2)
+            )
+        )
+        assert {wire.receive()["id"] for _ in range(5)} == {0, 1, 2, 3, 4}
+        code, imported = wire.end()
+    assert code == 0
+    assert set(imported.split()) & {"anyio", "asyncio", "mcp", "mcp_types", "pydantic", "typer"} == set()
