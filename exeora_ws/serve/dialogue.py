@@ -28,7 +28,6 @@ from exeora_ws.serve.messages import (
     read_message,
     write_error,
     write_notification,
-    write_result,
 )
 from exeora_ws.serve.narration import Narration
 from exeora_ws.serve.peer import Peer
@@ -143,43 +142,47 @@ class Dialogue:
     def _answer(self, request: Request) -> Job | None:
         try:
             known = self._peer.introduce(request)
-            answer = self._courtesies.find_answer(request, self._peer)
-            if answer is None:
-                return self._start(request, known)
-            self._send(write_result(request.identity, answer))
-        except ProtocolError as error:
-            self._send(write_error(request.identity, error.code, error.message, error.data))
+            make = self._prepare(request, known)
         except Unusual:
             if request.method == "initialize" and self._peer.opened:
                 self._library.take_over()
             with self._lock:  # from now on a cancellation of this id means the newer request
                 self._by_identity.pop(correlate(request.identity), None)
             raise
-        return None
+        return self._start(Flight(request.identity, request.method), make)
 
-    def _start(self, request: Request, known: shapes.Introduction) -> Job:
-        flight = Flight(request.identity, request.method)
+    def _prepare(self, request: Request, known: shapes.Introduction) -> Callable[[Flight], Made]:
+        """Give what makes the answer, in some thread."""
+        try:
+            answer: Made | None = self._courtesies.find_answer(request, self._peer)
+        except ProtocolError as error:
+            answer = error
+        if answer is not None:
+            return lambda _flight: answer
         if request.method == "tools/list":
-            make: Callable[[], Made] = partial(self._list, shapes.read_cursor(request.params))
-        else:
-            token = shapes.read_progress_token(request.params)
-            call = shapes.read_call(request.params, modern=self._peer.modern)
-            flight.name = call.name
-            make = partial(self._call, flight, call, known, token)
+            return partial(self._list, shapes.read_cursor(request.params))
+        token = shapes.read_progress_token(request.params)
+        return partial(self._call, shapes.read_call(request.params, modern=self._peer.modern), known, token)
+
+    def _start(self, flight: Flight, make: Callable[[Flight], Made]) -> Job | None:
         with self._lock:
             self._by_identity[flight.key] = flight
             self._flights.add(flight)
             if self._stopping:
                 flight.cancellation.cancel()
+        if flight.name == "initialize":  # nothing is answered before it
+            self._work(flight, make)
+            return None
         return partial(self._work, flight, make)
 
-    def _list(self, cursor: str | None) -> Made:
+    def _list(self, cursor: str | None, _flight: Flight) -> Made:
         answer = self._service.list_tools(self._scope, cursor)
         return complete(answer, cacheable=True) if self._peer.modern else answer
 
     def _call(
-        self, flight: Flight, call: shapes.CallParams, known: shapes.Introduction, token: int | str | None
+        self, call: shapes.CallParams, known: shapes.Introduction, token: int | str | None, flight: Flight
     ) -> Made:
+        flight.name = call.name
         narration = Narration(token, self._send, self._crew) if token is not None else None
         caller = Caller(
             Face.STDIO,
@@ -208,10 +211,10 @@ class Dialogue:
         said = Answer.NONE if form is None else Answer.ALLOW if shapes.says_yes(form) else Answer.DECLINE
         return Asking(by_return=True, answer=SignedAnswer(call.state, said))
 
-    def _work(self, flight: Flight, make: Callable[[], Made]) -> None:
+    def _work(self, flight: Flight, make: Callable[[Flight], Made]) -> None:
         try:
             try:
-                made = make()
+                made = make(flight)
             except Exception as error:  # noqa: BLE001 - whatever it is, `explain` logs it
                 made = explain(error, flight.name)
             with self._changed:

@@ -89,24 +89,31 @@ class Readers:
             log.exception("a bug ended a session")
             self._ended()
             return
-        if jobs:
-            with self._lock:
-                if not self._waiting and self._threads < self._most:
-                    self._add(self._work)
+        is_read = self._see_to_the_next() if jobs else False
         if self._arrival.reader.ended:
             self._ended()
         else:
             self._arm()
-        self._run(jobs)
+        for job in jobs[:-1] if is_read else jobs:
+            self._crew.run(job)
+        if is_read:
+            jobs[-1]()
+
+    def _see_to_the_next(self) -> bool:
+        """Whether another thread waits for the wire, so that this one may be busy.
+
+        What takes a call back must be read also when all are busy.
+        """
+        with self._lock:
+            if self._waiting:
+                return True
+            if self._threads < self._most:
+                self._add(self._work)
+                return True
+            return False
 
     def _arm(self) -> None:
         """Let one thread be woken. Told once and then no more until this is asked again: no two read at once."""
         events = select.EPOLLIN | select.EPOLLONESHOT
         (self._wire.modify if self._armed else self._wire.register)(self._arrival.reader.descriptor, events)
         self._armed = True
-
-    def _run(self, jobs: list[Job]) -> None:
-        for job in jobs[:-1]:
-            self._crew.run(job)
-        for job in jobs[-1:]:
-            job()
