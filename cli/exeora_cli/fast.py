@@ -7,7 +7,6 @@ everything else, every error included, gives None and takes the slow way, which 
 import os
 import sys
 
-from exeora_cli.directive import VARIABLE
 from exeora_cli.plain import SCHEMA, list_lines, render_json
 from exeora_cli.snapshot import Snapshot, Unusual
 
@@ -88,7 +87,7 @@ def _answer(asked: Asked) -> bytes:
     if asked.command == "path" and len(asked.positional) + (asked.workspace is not None) <= 1:
         return _path(asked).encode()
     plain_switch = asked.command == "switch" and len(asked.positional) == 1 and asked.positional[0] != "@"
-    if plain_switch and asked.project is asked.workspace is None and not asked.json and VARIABLE in os.environ:
+    if plain_switch and asked.project is asked.workspace is None and not asked.json:
         from exeora_cli.hot_switch import switch
 
         switch(asked.positional[0])

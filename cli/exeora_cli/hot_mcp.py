@@ -60,7 +60,7 @@ def _serve_on(project: str, arrival: "Arrival") -> int:
     except Exception as error:  # noqa: BLE001  told as every command's is
         from exeora_cli.program import explain
 
-        return explain(error, json=False)
+        return explain(error, json=False, speaks_tools=False)
     return 0
 
 

@@ -4,7 +4,7 @@ import os
 import sys
 
 from exeora_cli.data_folder import find_data_folder
-from exeora_cli.directive import direct_to
+from exeora_cli.directive import VARIABLE, direct_to
 from exeora_cli.snapshot import Snapshot, Unusual
 
 
@@ -14,6 +14,8 @@ def switch(selector: str) -> None:
     Raises:
         Unusual: for the slow way; nothing was done then that it would not do again.
     """
+    if VARIABLE not in os.environ:
+        raise Unusual
     snapshot = Snapshot(os.environ)
     project, around = snapshot.find_around()
     target = _select(snapshot, project, selector)

@@ -16,6 +16,7 @@ from exeora_cli.bug_log import record_bug, with_log_path
 from exeora_cli.commands import GROUPS
 from exeora_cli.group import Program, show_help, spread_options
 from exeora_cli.session import Session
+from exeora_cli.wording import for_shell
 
 NAME = "exeora"
 _USAGE_HINT = "exeora --help, or exeora COMMAND --help"
@@ -24,21 +25,23 @@ _USAGE_HINT = "exeora --help, or exeora COMMAND --help"
 def run(words: list[str]) -> int:
     """Run a command line; gives the exit code."""
     keep_log(find_places())
+    session = Session()
     json = "--json" in (words[: words.index("--")] if "--" in words else words)
     try:
-        return _run(words)
+        return _run(words, session)
     except KeyboardInterrupt:
         return answer.SIGNALLED + signal.SIGINT
     except Exception as error:  # noqa: BLE001  every error is told in one way
-        return explain(error, json=json)
+        return explain(error, json=json, speaks_tools=session.speaks_tools)
 
 
-def explain(error: Exception, *, json: bool) -> int:
+def explain(error: Exception, *, json: bool, speaks_tools: bool) -> int:
     """Say on stderr what a command failed of; gives the exit code.
 
     Args:
         error: what it raised.
         json: whether as a document.
+        speaks_tools: whether in the words of the tools, as an MCP client has them, and not in a shell's.
     """
     places = find_places()
     keep_log(places)
@@ -50,13 +53,12 @@ def explain(error: Exception, *, json: bool) -> int:
         told = InvalidArguments(_plain(error.format_message()), reason="usage", hint=_USAGE_HINT)
     else:  # whatever else it is, it is a bug: logged, and told without its text
         told = with_log_path(record_bug(error), places.log)
-    answer.print_error(told, json=json)
+    answer.print_error(told if speaks_tools else for_shell(told), json=json)
     return answer.exit_code(told)
 
 
-def _run(words: list[str]) -> int:
+def _run(words: list[str], session: Session) -> int:
     completion.prepare()
-    session = Session()
     try:
         code = build()(words, prog_name=NAME, standalone_mode=False, obj=session)
     finally:

@@ -90,30 +90,39 @@ class CheckedOut:
 
     def _read_keys(self) -> Iterator[list[bytes]]:
         apart = {folder.encode("utf-8", "surrogateescape") for folder in self.repositories}
-        for records in self._read_records():
-            paths = [self._cut(record) for record in records]
+        for block in self._read_blocks():
+            paths = self._cut(self._choose(block.split(b"\0")))
             if apart:
                 paths = [path for path in paths if path.rstrip(b"/") not in apart]
-            if any(_SKIPPED in path for path in paths):
+            if _SKIPPED in block:
                 paths = [path for path in paths if _SKIPPED not in path.split(b"/")]
             if self._glob is not None:
                 paths = [path for path in paths if self._is_chosen(path)]
-            yield [_to_key(path) for path in paths if path]
+            yield [path.replace(b"/", b"\0") for path in paths]
 
-    def _read_records(self) -> Iterator[list[bytes]]:
-        """Give the records some at a time, less those that the glob cannot choose."""
+    def _read_blocks(self) -> Iterator[bytes]:
+        """Give the records some at a time, so that few are in pieces at once."""
         start, end = 0, len(self._records)
         while start < end:
             stop = self._records.find(b"\0", min(start + _BLOCK_BYTES, end - 1))
-            records = self._records[start:stop].split(b"\0")
-            if self._needles:
-                records = [record for record in records if any(needle in record for needle in self._needles)]
-            yield records
+            yield self._records[start:stop]
             start = stop + 1
 
-    def _cut(self, record: bytes) -> bytes:
-        path = record[2:] if record.startswith(b"?") else record.partition(b"\t")[2]
-        return path[self._skip :]
+    def _choose(self, records: list[bytes]) -> list[bytes]:
+        """Drop what the glob cannot choose."""
+        if len(self._needles) == 1:
+            (needle,) = self._needles
+            return [record for record in records if needle in record]
+        if self._needles:
+            return [record for record in records if any(needle in record for needle in self._needles)]
+        return records
+
+    def _cut(self, records: list[bytes]) -> list[bytes]:
+        """Give the paths. What stands before those of tracked files is equally long, as their object ids are."""
+        tracked = next((record for record in records if not record.startswith(b"?")), b"")
+        start = tracked.find(b"\t") + 1 + self._skip
+        other = len(b"? ") + self._skip
+        return [record[other:] if record.startswith(b"?") else record[start:] for record in records]
 
     def _is_chosen(self, path: bytes) -> bool:
         return self._glob is None or self._glob.matches(path.decode("utf-8", "surrogateescape"))

@@ -22,7 +22,7 @@ from exeora_ws.files.paths import join_shown, split_path
 from exeora_ws.files.ripgrep import Patience, Ripgrep
 from exeora_ws.files.root import Root
 from exeora_ws.files.sizes import take_what_fits
-from exeora_ws.files.spot import Kind, Spot
+from exeora_ws.files.spot import Kind, Spot, Trail
 from exeora_ws.files.tree import Tree, sort_key
 from exeora_ws.limits import LIST_ENTRIES
 
@@ -183,29 +183,37 @@ def _get_texts(entry: Entry) -> tuple[str]:
 
 
 def _stat_all(root: Root, shown: str, paths: Iterable[str]) -> Iterator[Entry]:
-    """Look at each path inside the root; what has gone meanwhile, or is reached through a link now, is left out."""
-    last, folder = None, None
+    """Look at each path inside the root; what has gone meanwhile, or is reached through a link now, is left out.
+
+    Paths come folder by folder, so each folder is entered from the one before.
+    """
+    trail = Trail(root.descriptor)
+    last, there = "", True
     try:
         for path in paths:
             parent, _, name = path.rpartition("/")
             if parent != last:
-                if folder is not None:
-                    os.close(folder)
-                folder, last = _open_folder(root, parent), parent
-            found = _lstat(name, folder) if folder is not None else None
+                there, last = _go(trail, split_path(parent)), parent
+            found = _lstat(name, trail.here) if there else None
             if found is not None:
                 yield _make_entry(join_shown(shown, path), found)
     finally:
-        if folder is not None:
-            os.close(folder)
+        trail.close()
 
 
-def _open_folder(root: Root, path: str) -> int | None:
+def _go(trail: Trail, folder: tuple[str, ...]) -> bool:
+    """Go to a folder, through no link; says whether it is there."""
+    shared = 0
+    while shared < min(len(folder), len(trail.names)) and folder[shared] == trail.names[shared]:
+        shared += 1
+    while len(trail.names) > shared:
+        trail.leave()
     try:
-        with root.locate_real(split_path(path)) as spot:
-            return spot.open_folder()
-    except ExeoraError:
-        return None
+        for name in folder[shared:]:
+            trail.enter(name)
+    except OSError:
+        return False
+    return True
 
 
 def _lstat(name: str, folder: int) -> os.stat_result | None:

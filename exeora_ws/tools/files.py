@@ -250,10 +250,10 @@ LIST_FILES = Tool(
     name="list_files",
     title="List files",
     description=(
-        "List a folder. By default one level with everything in it, folders too. With `recursive`, every file and link "
-        "below, sorted by path, without what .gitignore and its kin ignore (a tracked file is never ignored) and without "
-        ".git and node_modules; a folder shows through what is in it, and one that is ignored is listed when `path` "
-        "names it. Use `glob` to find files by name; use grep to find them by content. Links are listed, never "
+        "List a folder. By default one level with everything in it, folders too. With `recursive`, every file and "
+        "link below, sorted by path, without what .gitignore and its kin ignore (a tracked file is never ignored) and "
+        "without .git and node_modules; a folder shows through what is in it, and one that is ignored is listed when "
+        "`path` names it. Use `glob` to find files by name; use grep to find them by content. Links are listed, never "
         "followed. At most 1,000 entries, counted after the glob: `truncated` is true exactly when there are more, so "
         "narrow `path` or `glob` then."
     ),
@@ -271,10 +271,10 @@ GREP = Tool(
     title="Search in files",
     description=(
         "Search for a regular expression in a file, or in every file below a folder that is tracked or not ignored; "
-        "faster than a command, and bounded. The syntax is that of Rust: no look-around, no back-references; escape ( [ { . * + ? "
-        "| \\ to mean the character itself. A match lies within one line. Gives path, line number and text, sorted, at "
-        "most 200 lines (`truncated` is true exactly when there are more) and 500 characters of each (`cut`). "
-        "`skippedBinary` counts files that match but are not text. Follow up with read_file around a line."
+        "faster than a command, and bounded. The syntax is that of Rust: no look-around, no back-references; escape ( "
+        "[ { . * + ? | \\ to mean the character itself. A match lies within one line. Gives path, line number and "
+        "text, sorted, at most 200 lines (`truncated` is true exactly when there are more) and 500 characters of each "
+        "(`cut`). `skippedBinary` counts files that match but are not text. Follow up with read_file around a line."
     ),
     arguments=GrepArguments,
     result=FoundLines,

@@ -185,6 +185,7 @@ def _describe(parsed: ParsedCall, project: Project, caller: Caller) -> Request:
         arguments=parsed.raw,
         command=command(parsed.arguments) if command is not None else None,
         upstream=parsed.tool.upstream,
+        listed_as=parsed.tool.listed_as,
         face=str(caller.face),
         client=caller.client,
         session=caller.session,

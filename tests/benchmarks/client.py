@@ -86,9 +86,9 @@ def serving(argv: Sequence[str], folder: Path, environment: Mapping[str, str]) -
         client.close()
 
 
-def read_resident_bytes(pid: int) -> int:
+def read_resident_bytes(pid: int, *, children: bool = True) -> int:
     """Give how much memory a process and all it started hold now: each page once, shared ones in proportion."""
-    return sum(_read_proportional_bytes(each) for each in [pid, *list_children(pid)])
+    return sum(_read_proportional_bytes(each) for each in [pid, *(list_children(pid) if children else ())])
 
 
 def _read_proportional_bytes(pid: int) -> int:

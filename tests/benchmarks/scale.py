@@ -149,6 +149,13 @@ class Making:
         self._world.git("worktree", "remove", "--force", self._folder, folder=self._top).check()
 
 
+_TRIED = """\
+Listing and `path` search the registry's copy as text and take apart the lines that answer; a call asks the registry for
+one row; the workspace around a folder is found by the folders above it. Creating writes the copy anew, and asks which
+branch every worktree of the repository has, as Git does for itself in `git worktree add`, which no one can spare it:
+that part grows with the worktrees of the one repository, not with the other projects.
+"""
+
 BENCHMARKS = (
     Benchmark(
         name="scale",
@@ -159,6 +166,7 @@ BENCHMARKS = (
             *(Bound(at(each, SIZES[-1]), at(each, SIZES[0]), FLAT) for each in (LIST, PATH, READ, CREATE)),
             Bound(at(CREATE, SIZES[-1]), at(GIT, SIZES[-1])),
         ),
+        tried=_TRIED,
         across="projects, and workspaces of one project",
         rounds=9,
     ),

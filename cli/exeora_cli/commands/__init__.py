@@ -4,12 +4,14 @@ from exeora_cli.commands import (
     agentexec,
     agents,
     completions,
+    creating,
     files,
     guidance,
     oversight,
     policy,
     processes,
     projects,
+    repairing,
     servers,
     settings,
     status,
@@ -25,10 +27,12 @@ from exeora_cli.commands import (
 from exeora_cli.group import Group
 
 GROUPS: tuple[Group, ...] = (
+    creating.group,
     workspaces.group,
     switching.group,
     undoing.group,
     upkeep.group,
+    repairing.group,
     together.group,
     status.group,
     files.group,
