@@ -49,6 +49,7 @@ docs: $(INSTALLED)
 	@PYTHONPATH=tests $(BIN)/python -m support.cli_reference
 	@PYTHONPATH=tests $(BIN)/python -m support.tools_reference
 	@PYTHONPATH=tests $(BIN)/python -m support.toolset_rules
+	@PYTHONPATH=tests $(BIN)/python -m support.tools_listing
 	@PYTHONPATH=tests $(BIN)/python -m benchmarks --render
 
 clean:

@@ -25,7 +25,7 @@ from exeora_ws.policy.gate import Gate
 from exeora_ws.policy.signing import Signer
 from exeora_ws.policy.sources import PolicyBook
 from exeora_ws.processes.schema import PROCESS_MIGRATIONS, has_servers
-from exeora_ws.settings import Places, find_places, load_settings
+from exeora_ws.settings import Places, SettingsFile, find_places, load_settings
 from exeora_ws.tools.call import AnyTool, Calls
 from exeora_ws.tools.catalog import CATALOG, DEFAULT
 from exeora_ws.tools.gate import CallGate
@@ -172,10 +172,11 @@ def open_app(places: Places | None = None) -> App:
     registry, news, records = Registry(database, where), CatalogNews(), Late(lambda: _open_records(database))
     upstreams = LateUpstreams(where, records, news)
     supervisor = Late(lambda: _open_supervisor(registry, records))
+    settings = SettingsFile(where)
     inventory = Inventory(
         registry,
         where,
-        lambda: load_settings(where).managed_root(where),
+        lambda: settings.load().managed_root(where),
         lambda workspace: _stop_workspace(database, registry, upstreams, workspace),
         free_disk=lambda: _free_disk(where),
         setup=Late(lambda: _open_setup(registry, supervisor)),
@@ -184,7 +185,7 @@ def open_app(places: Places | None = None) -> App:
         places=where,
         database=database,
         home=Path(os.path.expanduser("~")),
-        settings=lambda: load_settings(where),
+        settings=settings.load,
         inventory=inventory,
         late_supervisor=supervisor,
         late_snapshots=Late(lambda: _open_snapshots(where)),

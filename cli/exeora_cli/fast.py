@@ -1,4 +1,4 @@
-"""Answers `list`, `path`, `switch`, `remove` and the completion of workspaces before anything heavy is imported.
+"""Answers `list`, `path`, `switch`, `remove`, `mcp` and completion before anything heavy is imported.
 
 Measured: Python alone starts in 16 ms, a command of the slow way in 200. Only what is plain is answered here;
 everything else, every error included, gives None and takes the slow way, which answers the same.
@@ -68,6 +68,8 @@ def answer(words: "list[str]") -> "int | None":
             asked = Asked(words)
             if asked.command == "remove":
                 return _remove(asked)
+            if asked.command == "mcp":
+                return _serve(asked)
             data = _answer(asked)
     except (Unusual, OSError, UnicodeEncodeError):
         return None
@@ -101,6 +103,14 @@ def _remove(asked: Asked) -> int:
     from exeora_cli.hot_remove import remove
 
     return remove(asked)
+
+
+def _serve(asked: Asked) -> int:
+    if asked.positional or asked.json or asked.workspace is not None:
+        raise Unusual
+    from exeora_cli.hot_mcp import serve
+
+    return serve(asked.project)
 
 
 def _list(asked: Asked) -> str:

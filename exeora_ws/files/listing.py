@@ -8,6 +8,10 @@ import os
 import stat as modes
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain, islice
+from operator import attrgetter
+
+import msgspec
 
 from exeora_ws.errors import ExeoraError
 from exeora_ws.files.checkout import CheckedOut
@@ -25,8 +29,7 @@ from exeora_ws.limits import LIST_ENTRIES
 _KINDS: dict[int, Kind] = {modes.S_IFREG: "file", modes.S_IFDIR: "directory", modes.S_IFLNK: "symlink"}
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(msgspec.Struct, frozen=True):
     """One thing in a folder; `path` is as callers give paths, `size` is in bytes and only files have one."""
 
     path: str
@@ -56,21 +59,41 @@ def list_folder(spot: Spot, *, glob: Glob | None = None, limit: int = LIST_ENTRI
     descriptor = spot.open_folder()
     try:
         with translated(spot.shown), os.scandir(descriptor) as scan:
-            chosen = heapq.nsmallest(
-                limit + 1,
-                (
-                    (os.fsencode(entry.name), entry)
-                    for entry in scan
-                    if glob is None or glob.matches(entry.name, folder=entry.is_dir(follow_symlinks=False))
-                ),
-                key=lambda pair: pair[0],
-            )
-            stats = ((entry.name, _lstat(entry.name, descriptor)) for _, entry in chosen[:limit])
-            entries = (_make_entry(join_shown(spot.shown, name), found) for name, found in stats if found)
+            found = (e for e in scan if glob is None or glob.matches(e.name, folder=e.is_dir(follow_symlinks=False)))
+            chosen = _take_first(found, limit + 1)
+            looked = (_look_at(entry, spot.shown) for entry in chosen[:limit])
+            entries = (entry for entry in looked if entry)
             fitting, cut = take_what_fits(entries, _get_texts)
     finally:
         os.close(descriptor)
     return Listing(spot.shown, fitting, truncated=cut or len(chosen) > limit)
+
+
+def _take_first(found: "Iterator[os.DirEntry[str]]", count: int) -> "list[os.DirEntry[str]]":
+    """Give the first so many by the bytes of their names; more are not kept meanwhile."""
+    some = list(islice(found, count))
+    if len(some) < count:
+        # Of plain names the order of the characters is that of the bytes.
+        plain = all(entry.name.isascii() for entry in some)
+        return sorted(some, key=attrgetter("name") if plain else _order)
+    return heapq.nsmallest(count, chain(some, found), key=_order)
+
+
+def _order(entry: "os.DirEntry[str]") -> bytes:
+    return os.fsencode(entry.name)
+
+
+def _look_at(entry: "os.DirEntry[str]", shown: str) -> Entry | None:
+    """Describe an entry; None when it has gone. The folder says itself what is a folder or a link: no more is asked."""
+    path = join_shown(shown, entry.name)
+    try:
+        if entry.is_symlink():
+            return Entry(path, "symlink", None)
+        if entry.is_dir(follow_symlinks=False):
+            return Entry(path, "directory", None)
+        return _make_entry(path, entry.stat(follow_symlinks=False))
+    except OSError:
+        return None
 
 
 def list_tree(

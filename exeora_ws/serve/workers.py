@@ -3,16 +3,21 @@
 import asyncio
 import logging
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
+from typing import Any
 
 import anyio
 from anyio import to_thread
 
 from exeora_ws.cancellation import Cancellation
-from exeora_ws.tools.call import Caller, Calls, Outcome, RawCall
+from exeora_ws.serve.protocol import ProtocolError
+from exeora_ws.tools.call import Caller, RawCall
 
 log = logging.getLogger("exeora")
+
+Answer = Callable[[RawCall, Caller], dict[str, Any] | ProtocolError]
 
 CALLS_AT_ONCE = 128
 END_SECONDS = 4.0
@@ -23,11 +28,11 @@ class Workers:
     """Runs calls of one server.
 
     Args:
-        calls: the way that each takes.
+        answer: takes a call its way and words what it came to.
     """
 
-    def __init__(self, calls: Calls) -> None:
-        self._calls = calls
+    def __init__(self, answer: Answer) -> None:
+        self._answer = answer
         self._limiter = anyio.CapacityLimiter(CALLS_AT_ONCE)
         self._live: set[Cancellation] = set()
         self._threads: set[_Running] = set()
@@ -38,11 +43,11 @@ class Workers:
         """Whether no thread is in a call, not even in one that was given up."""
         return not self._threads
 
-    async def run(self, raw: RawCall, caller: Caller) -> Outcome:
+    async def run(self, raw: RawCall, caller: Caller) -> dict[str, Any] | ProtocolError:
         """Take a call its way; when the awaiting task is cancelled, the call is, and is waited for."""
         if self._stopping:
             caller.cancellation.cancel()
-        running = _Running(self._calls, raw, caller, self._threads)
+        running = _Running(self._answer, raw, caller, self._threads)
         self._live.add(caller.cancellation)
         try:
             return await to_thread.run_sync(running.work, abandon_on_cancel=True, limiter=self._limiter)
@@ -66,18 +71,18 @@ class Workers:
 class _Running:
     """One call in its thread."""
 
-    def __init__(self, calls: Calls, raw: RawCall, caller: Caller, threads: "set[_Running]") -> None:
+    def __init__(self, answer: Answer, raw: RawCall, caller: Caller, threads: "set[_Running]") -> None:
         self._threads = threads
-        self._calls, self._raw, self._caller = calls, raw, caller
+        self._answer, self._raw, self._caller = answer, raw, caller
         self._loop = asyncio.get_running_loop()
         self._started = threading.Event()
         self._finished = anyio.Event()
 
-    def work(self) -> Outcome:
+    def work(self) -> dict[str, Any] | ProtocolError:
         self._started.set()
         self._threads.add(self)
         try:
-            return self._calls.make(self._raw, self._caller)
+            return self._answer(self._raw, self._caller)
         finally:
             self._threads.discard(self)
             with suppress(RuntimeError):  # the loop has closed

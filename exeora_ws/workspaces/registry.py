@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -131,16 +132,14 @@ class Registry:
         """A project by slug or id."""
         if not is_text(selector):
             return None
-        with self.database.read() as connection:
-            row = connection.execute("SELECT * FROM projects WHERE slug = ?1 OR id = ?1", (selector,)).fetchone()
+        row = self.database.find_row("SELECT * FROM projects WHERE slug = ?1 OR id = ?1", (selector,))
         return _project(row) if row else None
 
     def find_project_at(self, root: Path) -> Project | None:
         """The project registered at exactly this root."""
         if not is_text(str(root)):
             return None
-        with self.database.read() as connection:
-            row = connection.execute("SELECT * FROM projects WHERE root = ?", (str(root),)).fetchone()
+        row = self.database.find_row("SELECT * FROM projects WHERE root = ?", (str(root),))
         return _project(row) if row else None
 
     def list_workspaces(self, project_id: ProjectId) -> list[Workspace]:
@@ -152,10 +151,9 @@ class Registry:
         """A project's workspace by slug or id; nothing else is a selector here."""
         if not is_text(selector):
             return None
-        with self.database.read() as connection:
-            row = connection.execute(
-                "SELECT * FROM workspaces WHERE project_id = ?1 AND (slug = ?2 OR id = ?2)", (project_id, selector)
-            ).fetchone()
+        row = self.database.find_row(
+            "SELECT * FROM workspaces WHERE project_id = ?1 AND (slug = ?2 OR id = ?2)", (project_id, selector)
+        )
         return _workspace(row) if row else None
 
     def has_slug(self, project_id: ProjectId, slug: Slug) -> bool:
@@ -177,22 +175,19 @@ class Registry:
 
     def find_root(self, workspace_id: WorkspaceId) -> Path | None:
         """Where a workspace's tools act, by its id alone."""
-        with self.database.read() as connection:
-            row = connection.execute("SELECT path FROM workspaces WHERE id = ?", (workspace_id,)).fetchone()
+        row = self.database.find_row("SELECT path FROM workspaces WHERE id = ?", (workspace_id,))
         return Path(row[0]) if row else None
 
     def find_base(self, workspace_id: WorkspaceId) -> Base | None:
         """What a workspace was made from, if we made it."""
-        with self.database.read() as connection:
-            row = connection.execute(
-                "SELECT base_ref, base_commit FROM workspaces WHERE id = ? AND base_commit IS NOT NULL", (workspace_id,)
-            ).fetchone()
+        row = self.database.find_row(
+            "SELECT base_ref, base_commit FROM workspaces WHERE id = ? AND base_commit IS NOT NULL", (workspace_id,)
+        )
         return Base(*row) if row else None
 
     def find_birth(self, workspace_id: WorkspaceId) -> float:
         """When a workspace was registered, in seconds since 1970; 0 when it is not."""
-        with self.database.read() as connection:
-            row = connection.execute("SELECT created_at FROM workspaces WHERE id = ?", (workspace_id,)).fetchone()
+        row = self.database.find_row("SELECT created_at FROM workspaces WHERE id = ?", (workspace_id,))
         return float(row[0]) if row else 0.0
 
     def list_history(self, workspace_id: WorkspaceId) -> list[State]:
@@ -363,27 +358,31 @@ def _workspaces(connection: sqlite3.Connection, project_id: ProjectId) -> list[W
     return [_workspace(row) for row in connection.execute(query, (project_id,))]
 
 
+# Every call has a few of these made, of the same few texts.
+_path = lru_cache(maxsize=4_096)(Path)
+_pure_path = lru_cache(maxsize=256)(PurePosixPath)
+
+
 def _project(row: sqlite3.Row) -> Project:
     return Project(
         id=ProjectId(row["id"]),
         slug=Slug(row["slug"]),
-        root=Path(row["root"]),
-        common_dir=Path(row["common_dir"]) if row["common_dir"] else None,
-        subdirectory=PurePosixPath(row["subdirectory"]),
+        root=_path(row["root"]),
+        common_dir=_path(row["common_dir"]) if row["common_dir"] else None,
+        subdirectory=_pure_path(row["subdirectory"]),
         bare=bool(row["bare"]),
     )
 
 
 def _workspace(row: sqlite3.Row) -> Workspace:
-    worktree = Path(row["worktree"])
     return Workspace(
         id=WorkspaceId(row["id"]),
         project_id=ProjectId(row["project_id"]),
         slug=Slug(row["slug"]),
         name=row["name"],
         branch=row["branch"],
-        worktree=worktree,
-        path=worktree if row["path"] == row["worktree"] else Path(row["path"]),
+        worktree=_path(row["worktree"]),
+        path=_path(row["path"]),
         managed=bool(row["managed"]),
     )
 
