@@ -68,6 +68,11 @@ SANDBOX_TIMEOUT_MAX_SECONDS = 300
 
 GIT_READ_SECONDS = 60
 GIT_POPULATE_SECONDS = 900
+SEED_INDEX_BYTES = 400_000
+"""From this size of a checkout's index on (some 3,000 files), copying its files beats having git write them."""
+COPYING_PROCESSES = 4
+HALVED_INDEX_BYTES = 400_000
+"""From this size of an index on, two gits look for changes at once."""
 GIT_FETCH_SECONDS = 30
 
 RECIPE_BYTES = 1_000_000

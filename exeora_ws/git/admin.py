@@ -46,7 +46,7 @@ def list_folders(common_dir: Path) -> list[str]:
 def load_entries(common_dir: Path) -> list[Entry]:
     """Load the admin folders that name a worktree, by name. Left-overs without `gitdir` are nobody's, as for Git."""
     real = _RealFolders()
-    found = (_load_entry(f"{common_dir}/worktrees/{name}", name, real) for name in list_folders(common_dir))
+    found = (load_entry(f"{common_dir}/worktrees/{name}", name, real) for name in list_folders(common_dir))
     return [entry for entry in found if entry is not None]
 
 
@@ -65,7 +65,7 @@ class _RealFolders:
         return os.path.join(self._above[above], name)
 
 
-def _load_entry(folder: str, name: str, real: _RealFolders) -> Entry | None:
+def load_entry(folder: str, name: str, real: _RealFolders) -> Entry | None:
     back = gitfiles.read_back_link(folder)
     if back is None:
         return None
@@ -73,7 +73,7 @@ def _load_entry(folder: str, name: str, real: _RealFolders) -> Entry | None:
         files = frozenset(os.listdir(folder))
     except FileNotFoundError:
         return None
-    return Entry(name, folder, files, real.resolve(_strip_link(back)))
+    return Entry(name, folder, files, (real or _RealFolders()).resolve(_strip_link(back)))
 
 
 def _strip_link(back: str) -> str:

@@ -169,6 +169,12 @@ class Registry:
         with self.database.read() as connection:
             return [_workspace(row) for row in connection.execute(query, (*named, *named))]
 
+    def has_slug(self, project_id: ProjectId, slug: Slug) -> bool:
+        """Whether one of a project's workspaces has this slug."""
+        query = "SELECT 1 FROM workspaces WHERE project_id = ? AND slug = ?"
+        with self.database.read() as connection:
+            return connection.execute(query, (project_id, slug)).fetchone() is not None
+
     def find_root(self, workspace_id: WorkspaceId) -> Path | None:
         """Where a workspace's tools act, by its id alone."""
         with self.database.read() as connection:

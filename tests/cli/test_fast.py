@@ -279,3 +279,40 @@ def test_the_data_folder_is_where_the_settings_put_it(monkeypatch, tmp_path: Pat
     monkeypatch.delenv("EXEORA_DATA_DIR")
     assert find_data_folder(os.environ) == str(find_places().data)
     assert find_data_folder(os.environ, "win32") is None
+
+
+@pytest.mark.parametrize("words", [("remove", "feat/x"), ("-w", "feat-x", "remove", "--json")], ids=" ".join)
+def test_a_plain_remove_waits_for_no_typer(exeora, repository, feature, sealed, words: tuple[str, ...]):
+    done = subprocess.run(
+        [sys.executable, "-c", PROBE, *words],
+        env=child_environment(sealed),
+        cwd=repository,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert {"typer", "pydantic", "pygit2", "mcp"} & set(done.stderr.splitlines()[-1].split(",")) == set()
+    assert not feature.exists()
+    assert "feat-x" in done.stdout
+
+
+@pytest.mark.parametrize("json", [(), ("--json",)], ids=["text", "json"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("remove", "feat-x"),
+        ("remove", "main"),
+        ("remove", "nowhere"),
+        ("remove", "@"),
+        ("--project", "no", "remove", "x"),
+    ],
+)
+def test_a_refused_remove_says_the_same(
+    exeora, repository, feature, monkeypatch, words: tuple[str, ...], json: tuple[str, ...]
+):
+    (feature / "new").write_text("mine")
+    hot, slow = answer_both(exeora, (*words, *json), repository, monkeypatch)
+    assert hot == slow
+    assert hot.code != 0
+    assert (feature / "new").exists()
