@@ -6,7 +6,6 @@ from contextlib import contextmanager
 
 from benchmarks.bench import Bench
 from benchmarks.benchmark import Benchmark, Bound, Subject
-
 from benchmarks.creating import Workspaces, open_generated
 
 OURS, PROCESS, DISK = "`remove_workspace`", "`exeora remove`", "the disk given back, after `exeora remove --now`"
