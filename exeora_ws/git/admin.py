@@ -65,7 +65,7 @@ class _RealFolders:
         return os.path.join(self._above[above], name)
 
 
-def load_entry(folder: str, name: str, real: "_RealFolders | None" = None) -> Entry | None:
+def load_entry(folder: str, name: str, real: _RealFolders | None = None) -> Entry | None:
     """Load one admin folder; None when it names no worktree."""
     back = gitfiles.read_back_link(folder)
     if back is None:

@@ -26,9 +26,10 @@ T = TypeVar("T")
 
 def load_status(git: Git, top: Path, *, ignored: bool) -> Status:
     """Ask git for the state of a checkout, and look at what it passes over; as needed where something may be lost."""
-    if load_plain_index(git.git_dir) is not None:
+    found = load_plain_index(git.git_dir)
+    if found is not None:
         return _load_halves(git, ignored=ignored)
-    status = load_shown_status(git, ignored=ignored)
+    status = _ask(git, "--untracked-files=normal", ignored=ignored)
     index = load_index(git)
     unsaved = _list_unsaved_submodules(index, top, "")
     hidden = _list_hidden_changes(git, index, top)
@@ -39,9 +40,9 @@ def load_status(git: Git, top: Path, *, ignored: bool) -> Status:
     )
 
 
-def load_shown_status(git: Git, *, ignored: bool = False) -> Status:
+def load_shown_status(git: Git) -> Status:
     """Ask git for what `git status` shows, and no more."""
-    return _ask(git, "--untracked-files=normal", ignored=ignored)
+    return _ask(git, "--untracked-files=normal", ignored=False)
 
 
 def _ask(git: Git, untracked: str, *words: str, ignored: bool) -> Status:

@@ -47,6 +47,10 @@ def run(chosen: Sequence[Benchmark], documents: "Documents | None", *, folder: P
     """Measure, print, and put each result into the documents as soon as it is there."""
     broken = 0
     stamp = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
+    if quick:
+        print(
+            "Small inputs and few samples: titles and limits are those of a whole run, which this says nothing about."
+        )
     with open_bench(folder, quick=quick) as bench:
         conditions = describe_machine(bench.folder)
         for benchmark in chosen:
