@@ -21,7 +21,7 @@ ROOMS["tools"] = BELOW_TOOLS
 ROOMS["toolsets"] = BELOW_TOOLS | {"tools"}
 ROOMS["upstream"] = WORDS | {"tools.spec"}
 ROOMS["app"] = BELOW_TOOLS | {"tools", "toolsets", "upstream"}
-ROOMS["serve"] = WORDS | {"app", "tools.spec", "tools.call", "tools.services"}
+ROOMS["serve"] = WORDS | {"app", "tools.spec", "tools.call", "tools.services", "tools.core", "tools.tokens"}
 # The words of a question that a client's person is asked, and the texts that go out with the handshake.
 ROOMS["serve"] |= {"policy.gate", "policy.question", "skills.prompt"}
 ROOMS["exeora_cli"] = WORDS | {"app", "tools.spec", "tools.call", "tools.services", "serve", "workspaces.place"}

@@ -36,7 +36,8 @@ from exeora_ws.serve.offers import Offers
 from exeora_ws.serve.progress import ProgressLine
 from exeora_ws.serve.results import show_error, show_outcome
 from exeora_ws.serve.workers import Workers
-from exeora_ws.tools.call import Asking, Caller, Calls, Face, RawCall, Scope
+from exeora_ws.tools.call import Asking, Caller, Face, RawCall, Scope
+from exeora_ws.tools.core import CallMaker
 
 log = logging.getLogger("exeora")
 
@@ -74,7 +75,7 @@ class Conversation:
 
     def __init__(
         self,
-        calls: Calls,
+        calls: CallMaker,
         visitor_of: Callable[[Context], Visitor],
         *,
         manual: Manual = HOUSE_MANUAL,

@@ -10,7 +10,6 @@ from mcp.server.auth.provider import AccessToken
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from starlette.types import Message, Receive, Send
 
-from exeora_ws.app import App
 from exeora_ws.limits import MESSAGE_BYTES
 from exeora_ws.serve.admission import Admitted, Refused
 from exeora_ws.serve.conversation import Context, Conversation, Visitor, connection_of
@@ -18,7 +17,8 @@ from exeora_ws.serve.listening import Patience
 from exeora_ws.serve.manual import Manual
 from exeora_ws.serve.results import HTTP_WIRE_BYTES
 from exeora_ws.serve.sessions import IDLE_SECONDS, HandshakeSession, Sessions
-from exeora_ws.tools.call import Calls, Face
+from exeora_ws.tools.call import Face
+from exeora_ws.tools.core import CallMaker, Core
 
 _SESSIONS = 256
 _KEY = "exeora"
@@ -38,7 +38,7 @@ class HttpEndpoint:
         tell: told when a session opens and closes.
     """
 
-    def __init__(self, calls: Calls, manual: Manual, sessions: Sessions, tell: Tell) -> None:
+    def __init__(self, calls: CallMaker, manual: Manual, sessions: Sessions, tell: Tell) -> None:
         self._sessions = sessions
         self._tell = tell
         self._conversation = Conversation(
@@ -57,9 +57,9 @@ class HttpEndpoint:
         return self._conversation.all_ended
 
     @asynccontextmanager
-    async def open(self, app: App) -> AsyncIterator[None]:
+    async def open(self, core: Core) -> AsyncIterator[None]:
         """Answer requests as long as the `async with` block lasts."""
-        forget = app.news.subscribe(self._conversation.notify_tools_changed)
+        forget = core.news.subscribe(self._conversation.notify_tools_changed)
         try:
             async with self._manager.run(), anyio.create_task_group() as beside:
                 beside.start_soon(self._conversation.announce)

@@ -10,7 +10,8 @@ import anyio
 from anyio import to_thread
 
 from exeora_ws.cancellation import Cancellation
-from exeora_ws.tools.call import Caller, Calls, Outcome, RawCall
+from exeora_ws.tools.call import Caller, Outcome, RawCall
+from exeora_ws.tools.core import CallMaker
 
 log = logging.getLogger("exeora")
 
@@ -26,7 +27,7 @@ class Workers:
         calls: the way that each takes.
     """
 
-    def __init__(self, calls: Calls) -> None:
+    def __init__(self, calls: CallMaker) -> None:
         self._calls = calls
         self._limiter = anyio.CapacityLimiter(CALLS_AT_ONCE)
         self._live: set[Cancellation] = set()
@@ -66,7 +67,7 @@ class Workers:
 class _Running:
     """One call in its thread."""
 
-    def __init__(self, calls: Calls, raw: RawCall, caller: Caller, threads: "set[_Running]") -> None:
+    def __init__(self, calls: CallMaker, raw: RawCall, caller: Caller, threads: "set[_Running]") -> None:
         self._threads = threads
         self._calls, self._raw, self._caller = calls, raw, caller
         self._loop = asyncio.get_running_loop()

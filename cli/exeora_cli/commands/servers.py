@@ -121,6 +121,7 @@ class _Serving:
             ReaderGone: nobody read any more what it had to tell.
         """
         from exeora_ws.serve.http import serve_http
+        from exeora_ws.serve.tokens import TokenBook
 
         from exeora_cli.desk import Desk
 
@@ -130,7 +131,7 @@ class _Serving:
         attending = threading.Thread(target=desk.attend, args=(self._stopping,), name="desk", daemon=True)
         attending.start()
         try:
-            serve_http(self._app, replace(options, on_event=self._take))
+            serve_http(self._app, TokenBook(self._app.places), replace(options, on_event=self._take))
         finally:
             self._stopping.cancel()
             attending.join(_DESK_SECONDS)
