@@ -40,7 +40,7 @@ class CallGate:
         self._book = book
         self._audit = audit
         self._services = services
-        self._tools = _Governed(catalog)
+        self._tools = GovernedTools(catalog)
 
     def for_catalog(self, catalog: Mapping[str, AnyTool]) -> "CallGate":
         """Give the same gate for a face with other tools: the same policies, approvals and record."""
@@ -53,15 +53,11 @@ class CallGate:
             Forbidden, ApprovalDeclined, ApprovalTimeout, Cancelled: as `Gate.approve`; reason `token_read_only` where
                 the caller's own rights do not reach.
         """
-        if caller.scope.read_only and not parsed.tool.hints.read_only:
-            raise Forbidden(
-                f"this connection may only read, and {parsed.tool.name} is not marked read only",
-                reason="token_read_only",
-            )
+        require_right(parsed, caller)
         project, asking = parsed.project, caller.asking
         if project is None or not is_governed(parsed.tool):
             return ApprovedCall(parsed, None)
-        request = _describe(parsed, project, caller)
+        request = describe_call(parsed, project, caller)
 
         def policy() -> Policy:
             return self.load_policy(project, parsed.place)
@@ -83,7 +79,7 @@ class CallGate:
         parsed, approval = approved.parsed, approved.approval
         if parsed.project is None or approval is None:
             return
-        request = replace(_describe(parsed, parsed.project, caller), read_only=read_only)
+        request = replace(describe_call(parsed, parsed.project, caller), read_only=read_only)
         verdict = judge(self.load_policy(parsed.project, parsed.place), request, self._tools)
         if isinstance(verdict, Refused):
             raise verdict.error()
@@ -113,16 +109,11 @@ class CallGate:
             projects: the projects in reach.
             read_only: whether the caller may only read.
         """
-        listed = [tool for tool in tools if tool.hints.read_only or not read_only]
-        names = [(tool.name, tool.hints.read_only) for tool in listed if is_governed(tool)]
-        permitted: set[str] = set()
-        for project in projects:
-            permitted |= permitted_tools(self.load_policy(project, None), names)
-        return [tool for tool in listed if tool.name in permitted or not is_governed(tool)]
+        return choose_offered(tools, (self.load_policy(project, None) for project in projects), read_only=read_only)
 
     def allows_proxied(self, project: Project, *, read_only: bool) -> bool:
         """Whether a project offers an upstream's tool: its lists do not apply, being read only does."""
-        return read_only or self.load_policy(project, None).mode is not Mode.READ_ONLY
+        return offers_proxied(self.load_policy(project, None), read_only=read_only)
 
     @contextmanager
     def recording(self, call: ParsedCall, caller: Caller) -> Iterator[None]:
@@ -132,7 +123,7 @@ class CallGate:
             Forbidden: reason `audit_unwritable`; the call does not run then.
         """
         started = time.monotonic()
-        entry = self._audit.begin(_facts(call.tool.name, call.project, call.place, caller))
+        entry = self._audit.begin(describe_facts(call.tool.name, call.project, call.place, caller))
         # What is no `Exception` ends this process: somebody wants it to end.
         outcome = str(Code.CANCELLED)
         try:
@@ -154,10 +145,37 @@ class CallGate:
             Forbidden: reason `audit_unwritable`.
         """
         project, place = (placed.project, placed.place) if placed is not None else (None, None)
-        self._audit.note(_facts(tool, project, place, caller), str(error.code))
+        self._audit.note(describe_facts(tool, project, place, caller), str(error.code))
 
 
-class _Governed:
+def require_right(parsed: ParsedCall, caller: Caller) -> None:
+    """See that the caller's own rights reach.
+
+    Raises:
+        Forbidden: reason `token_read_only`.
+    """
+    if caller.scope.read_only and not parsed.tool.hints.read_only:
+        raise Forbidden(
+            f"this connection may only read, and {parsed.tool.name} is not marked read only", reason="token_read_only"
+        )
+
+
+def choose_offered(tools: Iterable[AnyTool], policies: Iterable[Policy], *, read_only: bool) -> list[AnyTool]:
+    """Leave out what none of the policies, one for each project in reach, offers."""
+    listed = [tool for tool in tools if tool.hints.read_only or not read_only]
+    names = [(tool.name, tool.hints.read_only) for tool in listed if is_governed(tool)]
+    permitted: set[str] = set()
+    for policy in policies:
+        permitted |= permitted_tools(policy, names)
+    return [tool for tool in listed if tool.name in permitted or not is_governed(tool)]
+
+
+def offers_proxied(policy: Policy, *, read_only: bool) -> bool:
+    """Whether a policy offers an upstream's tool: its lists do not apply, being read only does."""
+    return read_only or policy.mode is not Mode.READ_ONLY
+
+
+class GovernedTools:
     """Names of the tools that policies are about, and whether each only reads. Looked at by a refusal, not before."""
 
     def __init__(self, catalog: Mapping[str, AnyTool]) -> None:
@@ -172,7 +190,8 @@ def is_governed(tool: AnyTool) -> bool:
     return tool.needs is not Needs.NOTHING and not tool.account_only
 
 
-def _describe(parsed: ParsedCall, project: Project, caller: Caller) -> Request:
+def describe_call(parsed: ParsedCall, project: Project, caller: Caller) -> Request:
+    """Give the plain facts that a policy is asked about."""
     workspace = parsed.place.workspace if parsed.place is not None else None
     command = parsed.tool.command
     return Request(
@@ -191,7 +210,8 @@ def _describe(parsed: ParsedCall, project: Project, caller: Caller) -> Request:
     )
 
 
-def _facts(tool: str, project: Project | None, place: Place | None, caller: Caller) -> CallFacts:
+def describe_facts(tool: str, project: Project | None, place: Place | None, caller: Caller) -> CallFacts:
+    """Give what a record of the call holds."""
     return CallFacts(
         client=caller.client,
         face=str(caller.face),
