@@ -6,7 +6,8 @@ Only here does an `ApprovedCall` come to be. The policy room does the judging; t
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Protocol, TypeVar
 
 from exeora_ws.errors import Code, ExeoraError, Forbidden
 from exeora_ws.policy.audit import OK, Audit, CallFacts
@@ -122,21 +123,8 @@ class CallGate:
         Raises:
             Forbidden: reason `audit_unwritable`; the call does not run then.
         """
-        started = time.monotonic()
-        entry = self._audit.begin(describe_facts(call.tool.name, call.project, call.place, caller))
-        # What is no `Exception` ends this process: somebody wants it to end.
-        outcome = str(Code.CANCELLED)
-        try:
+        with keep_record(self._audit, describe_facts(call.tool.name, call.project, call.place, caller)):
             yield
-            outcome = OK
-        except ExeoraError as error:
-            outcome = str(error.code)
-            raise
-        except Exception:
-            outcome = str(Code.INTERNAL_ERROR)
-            raise
-        finally:
-            self._audit.finish(entry, outcome, int((time.monotonic() - started) * 1000))
 
     def note_refusal(self, tool: str, placed: PlacedCall | None, caller: Caller, error: ExeoraError) -> None:
         """Record a call that did not get to run.
@@ -146,6 +134,53 @@ class CallGate:
         """
         project, place = (placed.project, placed.place) if placed is not None else (None, None)
         self._audit.note(describe_facts(tool, project, place, caller), str(error.code))
+
+
+E = TypeVar("E")
+
+
+class Recorder(Protocol[E]):
+    """A record of calls; `policy/audit.py` is that of this machine."""
+
+    def begin(self, facts: CallFacts) -> E:
+        """Record that a call is about to run; raises `Forbidden`, reason `audit_unwritable`."""
+        ...
+
+    def finish(self, entry: E, outcome: str, duration_ms: int) -> None:
+        """Record what became of it."""
+        ...
+
+
+@dataclass(slots=True)
+class Record:
+    """What is to be written of a call that did not fail; the block may put something else than `OK`."""
+
+    outcome: str = OK
+
+
+@contextmanager
+def keep_record(recorder: Recorder[E], facts: CallFacts) -> Iterator[Record]:
+    """Write the intent before the block and its outcome after it.
+
+    Raises:
+        Forbidden: reason `audit_unwritable`; the block does not run then.
+    """
+    started = time.monotonic()
+    entry = recorder.begin(facts)
+    record = Record()
+    # What is no `Exception` ends this process: somebody wants it to end.
+    outcome = str(Code.CANCELLED)
+    try:
+        yield record
+        outcome = record.outcome
+    except ExeoraError as error:
+        outcome = str(error.code)
+        raise
+    except Exception:
+        outcome = str(Code.INTERNAL_ERROR)
+        raise
+    finally:
+        recorder.finish(entry, outcome, int((time.monotonic() - started) * 1000))
 
 
 def require_right(parsed: ParsedCall, caller: Caller) -> None:
