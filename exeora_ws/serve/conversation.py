@@ -33,6 +33,7 @@ from exeora_ws.serve.listing import describe_tool, page_of
 from exeora_ws.serve.manual import HOUSE_MANUAL, Manual, Prompt
 from exeora_ws.serve.notices import Notices
 from exeora_ws.serve.offers import Offers
+from exeora_ws.serve.options import CALLS_AT_ONCE
 from exeora_ws.serve.progress import ProgressLine
 from exeora_ws.serve.results import show_error, show_outcome
 from exeora_ws.serve.workers import Workers
@@ -71,6 +72,7 @@ class Conversation:
         manual: instructions and prompts.
         wire_bytes: the longest answer that the transport carries, None for any.
         opened: told of each handshake that was accepted.
+        calls_at_once: how many calls run; further ones wait.
     """
 
     def __init__(
@@ -81,13 +83,14 @@ class Conversation:
         manual: Manual = HOUSE_MANUAL,
         wire_bytes: int | None = None,
         opened: Callable[[Context], None] | None = None,
+        calls_at_once: int = CALLS_AT_ONCE,
     ) -> None:
         self._calls = calls
         self._visitor_of = visitor_of
         self._manual = manual
         self._wire_bytes = wire_bytes
         self._opened = opened
-        self._workers = Workers(calls)
+        self._workers = Workers(calls, calls_at_once)
         self._notices = Notices()
         self._offers = Offers(calls.offered)
         self.server = self._make_server()

@@ -15,12 +15,12 @@ from exeora_ws.serve.admission import Admitted, Refused
 from exeora_ws.serve.conversation import Context, Conversation, Visitor, connection_of
 from exeora_ws.serve.listening import Patience
 from exeora_ws.serve.manual import Manual
+from exeora_ws.serve.options import CAPACITY, Capacity
 from exeora_ws.serve.results import HTTP_WIRE_BYTES
 from exeora_ws.serve.sessions import IDLE_SECONDS, HandshakeSession, Sessions
 from exeora_ws.tools.call import Face
 from exeora_ws.tools.core import CallMaker, Core
 
-_SESSIONS = 256
 _KEY = "exeora"
 
 Asgi = MutableMapping[str, Any]
@@ -36,19 +36,27 @@ class HttpEndpoint:
         manual: instructions and prompts.
         sessions: those of the whole server.
         tell: told when a session opens and closes.
+        capacity: how much at once.
     """
 
-    def __init__(self, calls: CallMaker, manual: Manual, sessions: Sessions, tell: Tell) -> None:
+    def __init__(
+        self, calls: CallMaker, manual: Manual, sessions: Sessions, tell: Tell, capacity: Capacity = CAPACITY
+    ) -> None:
         self._sessions = sessions
         self._tell = tell
         self._conversation = Conversation(
-            calls, self._visitor_of, manual=manual, wire_bytes=HTTP_WIRE_BYTES, opened=self._opened
+            calls,
+            self._visitor_of,
+            manual=manual,
+            wire_bytes=HTTP_WIRE_BYTES,
+            opened=self._opened,
+            calls_at_once=capacity.calls,
         )
         self._manager = StreamableHTTPSessionManager(
             self._conversation.server,
             session_idle_timeout=IDLE_SECONDS,
             max_request_body_size=MESSAGE_BYTES,
-            max_sessions=_SESSIONS,
+            max_sessions=capacity.sessions,
         )
 
     @property

@@ -32,7 +32,6 @@ from exeora_ws.tools.core import CallMaker, Core, Tokens
 log = logging.getLogger("exeora")
 
 _WATCH_SECONDS = 0.5
-_CONNECTIONS = 512
 _KEEP_ALIVE_SECONDS = 30
 _DRAIN_SECONDS = 1
 
@@ -78,7 +77,9 @@ class Site:
         self._door = Door(book, core.inventory, hosts, behind_proxy=options.behind_proxy, toolsets=frozenset(toolsets))
         offered: list[tuple[str | None, CallMaker]] = [(None, options.calls or core.calls), *toolsets.items()]
         self._endpoints = {
-            name: HttpEndpoint(calls, Manual() if name else options.manual, self._sessions, self._tell)
+            name: HttpEndpoint(
+                calls, Manual() if name else options.manual, self._sessions, self._tell, options.capacity
+            )
             for name, calls in offered
         }
         """By toolset; None for the endpoints that name none."""
@@ -100,7 +101,7 @@ class Site:
                 access_log=False,
                 server_header=False,
                 proxy_headers=False,
-                limit_concurrency=_CONNECTIONS,
+                limit_concurrency=self._options.capacity.connections,
                 timeout_keep_alive=_KEEP_ALIVE_SECONDS,
                 timeout_graceful_shutdown=_DRAIN_SECONDS,
             )

@@ -8,6 +8,7 @@ from exeora_ws.serve.manual import HOUSE_MANUAL, Manual
 from exeora_ws.tools.core import CallMaker
 
 DEFAULT_PORT = 7373
+CALLS_AT_ONCE = 128
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,19 @@ def _ignore(_event: HttpEvent) -> None:
 
 
 @dataclass(frozen=True, slots=True)
+class Capacity:
+    """How much one server takes at once: calls that run, sessions of the handshake era, connections."""
+
+    calls: int = CALLS_AT_ONCE
+    sessions: int = 256
+    connections: int = 512
+
+
+CAPACITY = Capacity()
+"""That of a machine of one's own."""
+
+
+@dataclass(frozen=True, slots=True)
 class HttpOptions:
     """How to serve.
 
@@ -39,6 +53,7 @@ class HttpOptions:
         calls: the way of a call with the toolset to offer; the core's own when None.
         toolsets: further ways, by toolset, each at endpoints of its own: `/p/PROJECT/TOOLSET/mcp`.
         manual: instructions and prompts.
+        capacity: how much at once.
     """
 
     host: str = "127.0.0.1"
@@ -49,3 +64,4 @@ class HttpOptions:
     calls: CallMaker | None = None
     toolsets: Mapping[str, CallMaker] = field(default_factory=dict)
     manual: Manual = HOUSE_MANUAL
+    capacity: Capacity = CAPACITY

@@ -10,12 +10,12 @@ import anyio
 from anyio import to_thread
 
 from exeora_ws.cancellation import Cancellation
+from exeora_ws.serve.options import CALLS_AT_ONCE
 from exeora_ws.tools.call import Caller, Outcome, RawCall
 from exeora_ws.tools.core import CallMaker
 
 log = logging.getLogger("exeora")
 
-CALLS_AT_ONCE = 128
 END_SECONDS = 4.0
 """How long a call that was taken back is waited for: a process tree gets 2 s before it is killed."""
 
@@ -25,11 +25,12 @@ class Workers:
 
     Args:
         calls: the way that each takes.
+        at_once: how many run; further ones wait for their turn.
     """
 
-    def __init__(self, calls: CallMaker) -> None:
+    def __init__(self, calls: CallMaker, at_once: int = CALLS_AT_ONCE) -> None:
         self._calls = calls
-        self._limiter = anyio.CapacityLimiter(CALLS_AT_ONCE)
+        self._limiter = anyio.CapacityLimiter(at_once)
         self._live: set[Cancellation] = set()
         self._threads: set[_Running] = set()
         self._stopping = False

@@ -150,6 +150,10 @@ class Recorder(Protocol[E]):
         """Record what became of it."""
         ...
 
+    def note(self, facts: CallFacts, outcome: str, duration_ms: int = 0) -> None:
+        """Record a call that never got to run; raises as `begin`."""
+        ...
+
 
 @dataclass(slots=True)
 class Record:

@@ -118,7 +118,8 @@ class ApprovedCall:
 
     parsed: ParsedCall
     approval: Approval | None
-    """None for a tool that acts in no project, so that no project's policy is about it."""
+    """None for a tool that acts in no project, so that no project's policy is about it; and at a gateway, where the
+    machine that will run the call is the one to approve it."""
 
 
 @dataclass(frozen=True, slots=True)
