@@ -1,0 +1,296 @@
+"""One call to a machine, as a gateway makes it: sent once, never again, and answered in any case.
+
+Whoever waits is told what is known. Nobody there: not run. Not heard of for six seconds, or beyond its deadline: that
+the machine was lost, and that the call may have run.
+"""
+
+import queue
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from exeora_ws.cancellation import Cancellation, Step
+from exeora_ws.errors import Cancelled, ExecutorOffline, ExeoraError, ToolTimeout
+from exeora_ws.fleet import wire
+from exeora_ws.fleet.frames import Assembler, split
+from exeora_ws.fleet.line import Line, Message
+from exeora_ws.limits import (
+    APPROVAL_WAIT_SECONDS,
+    FLEET_ALIVE_SECONDS,
+    FLEET_SILENT_CALL_SECONDS,
+    FLEET_START_SECONDS,
+)
+from exeora_ws.names import ProjectId
+from exeora_ws.policy.gate import Answer, InputRequired
+from exeora_ws.policy.question import Question
+from exeora_ws.tools.call import Asking, Caller
+
+_CANCELLED_SECONDS = 3.5
+"""How long a call that was taken back may still be answered: its process tree gets 2 s before it is killed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sending:
+    """A call, and whose it is to run."""
+
+    machine: wire.MachineId
+    project: ProjectId
+    tool: str
+    arguments: Mapping[str, Any]
+    toolset: str | None
+    seconds: float
+    """After that it has failed, whatever is heard of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """What a machine said a call came to: one of these, as it worded it."""
+
+    call: str
+    structured: dict[str, Any] | None = None
+    text: str | None = None
+    verbatim: dict[str, Any] | None = None
+    question: InputRequired | None = None
+
+
+class Machines:
+    """All machines, as a gateway calls them. Thread-safe.
+
+    Args:
+        line: the connection that calls travel on.
+        gateway: our id.
+        now_ms: the fleet's time.
+        policy: gives the account's policy as TOML; None where there is none.
+    """
+
+    def __init__(
+        self, line: Line, gateway: str, now_ms: Callable[[], int], policy: Callable[[], str | None]
+    ) -> None:
+        self._line = line
+        self.gateway = gateway
+        self._now_ms = now_ms
+        self._policy = policy
+        self._lock = threading.Lock()
+        self._waiting: dict[str, _Waiting] = {}
+        self._visited: dict[str, set[wire.MachineId]] = {}
+        """Where each session's calls have been: these are told when it ends."""
+
+    def open(self) -> None:
+        """Hear what machines say to us, and say every two seconds that we are there."""
+        self._line.subscribe(wire.name_replies(self.gateway), self._take)
+        self._say_alive()
+
+    def _say_alive(self) -> None:
+        self._line.post(wire.GATEWAY_ALIVE, wire.encode(wire.Alive(gateway=self.gateway)))
+        self._line.call_later(FLEET_ALIVE_SECONDS, self._say_alive)
+
+    def call(self, sending: Sending, caller: Caller) -> Answered:
+        """Have a machine do a call; gives what it answered.
+
+        Raises:
+            ExecutorOffline: nobody is there to run it; reason `connection_lost` where it may have run all the same.
+            ToolTimeout: it takes longer than the tool may.
+            Cancelled: the caller took it back.
+            ExeoraError: what the call came to on the machine.
+        """
+        waiting = _Waiting(sending, caller, wire.new_call_id(), self._line)
+        with self._lock:
+            self._visited.setdefault(caller.session, set()).add(sending.machine)
+            self._waiting[waiting.call] = waiting
+        try:
+            return waiting.run(self._write(waiting))
+        finally:
+            with self._lock:
+                del self._waiting[waiting.call]
+
+    def _write(self, waiting: "_Waiting") -> wire.Envelope:
+        sending, caller = waiting.sending, waiting.caller
+        now, answer = self._now_ms(), caller.asking.answer
+        return wire.Envelope(
+            call=waiting.call,
+            gateway=self.gateway,
+            start_by=now + int(FLEET_START_SECONDS * 1000),
+            deadline=now + int(sending.seconds * 1000),
+            project=sending.project,
+            tool=sending.tool,
+            arguments=dict(sending.arguments),
+            toolset=sending.toolset,
+            client=caller.client,
+            session=caller.session,
+            read_only=caller.scope.read_only,
+            policy=self._policy(),
+            asks=_find_way(caller.asking),
+            answer=None if answer is None else {"state": answer.state, "answer": answer.answer.value},
+        )
+
+    def _take(self, message: Message) -> None:
+        """Hand a message to the call it is about; in the line's thread."""
+        machine, call = wire.split_reply(message.subject)
+        with self._lock:
+            waiting = self._waiting.get(call)
+        if waiting is not None and waiting.sending.machine == machine:
+            waiting.heard.put(message)
+
+    def close_session(self, session: str) -> None:
+        """Have the machines where a session's calls have been end what it started."""
+        with self._lock:
+            machines = self._visited.pop(session, set())
+        data = wire.encode(wire.SessionEnd(gateway=self.gateway, session=session))
+        for machine in machines:
+            self._line.post(wire.name_close(machine), data)
+
+
+class _Waiting:
+    """One call, from its sending to its answer."""
+
+    def __init__(self, sending: Sending, caller: Caller, call: str, line: Line) -> None:
+        self.sending = sending
+        self.caller = caller
+        self.call = call
+        self.heard: queue.SimpleQueue[Message | None] = queue.SimpleQueue()
+        """What the machine says; None when the caller takes the call back."""
+        self._line = line
+        self._frames = Assembler()
+        self._over = Cancellation()
+        now = time.monotonic()
+        self._deadline = now + sending.seconds
+        self._silent_at = now + FLEET_SILENT_CALL_SECONDS
+        self._given_up_at: float | None = None
+        """When a call that was taken back is not waited for any longer."""
+
+    def run(self, envelope: wire.Envelope) -> Answered:
+        """Send it and wait."""
+        self._send(envelope)
+        forget = self.caller.cancellation.on_cancel(lambda: self.heard.put(None))
+        try:
+            while True:
+                answered = self._next(envelope)
+                if answered is not None:
+                    return answered
+        finally:
+            forget()
+            self._over.cancel()
+
+    def _send(self, envelope: wire.Envelope) -> None:
+        machine = self.sending.machine
+        first, *others = split(wire.encode(envelope), self._line.max_payload)
+        try:
+            self._line.publish(
+                wire.name_call(machine), first, reply=wire.name_reply(envelope.gateway, machine, self.call)
+            )
+        except ToolTimeout:
+            raise self._lost("the gateway's connection does not take it") from None
+        for frame in others:
+            self._line.post(wire.name_part(machine, self.call), frame)
+
+    def _next(self, envelope: wire.Envelope) -> Answered | None:
+        """Wait for the next thing that is heard, and take it; gives the answer when that is it."""
+        until = min(self._deadline, self._silent_at, self._given_up_at or self._deadline)
+        try:
+            message = self.heard.get(timeout=max(0.0, until - time.monotonic()))
+        except queue.Empty:
+            raise self._explain_silence() from None
+        if message is None:
+            self._take_back()
+            return None
+        if message.nobody:
+            raise _offline()
+        self._silent_at = time.monotonic() + FLEET_SILENT_CALL_SECONDS
+        whole = self._frames.add(message.data)
+        return None if whole is None else self._take(wire.decode(whole))
+
+    def _take(self, said: Mapping[str, Any]) -> Answered | None:
+        match said.get("kind"):
+            case wire.Kind.DONE:
+                return self._read_done(said)
+            case wire.Kind.PROGRESS:
+                self.caller.progress(_read_progress(said))
+            case wire.Kind.QUESTION:
+                self._ask(said)
+        return None
+
+    def _read_done(self, said: Mapping[str, Any]) -> Answered:
+        error, asked = said.get("error"), said.get("question")
+        if isinstance(error, dict):
+            raise wire.read_error(error)
+        if isinstance(asked, dict):
+            question = InputRequired(_read_question(asked), str(said["state"]), int(said["expires_ms"]))
+            return Answered(self.call, question=question)
+        return Answered(
+            self.call, structured=said.get("structured"), text=said.get("text"), verbatim=said.get("verbatim")
+        )
+
+    def _ask(self, said: Mapping[str, Any]) -> None:
+        """Have the person behind the caller asked, in a thread: what else the machine says is heard meanwhile."""
+        asker = self.caller.asking.asker
+        if asker is None:
+            self._answer(Answer.NONE)
+            return
+        question, seconds = _read_question(said), min(float(said.get("seconds", 0)), float(APPROVAL_WAIT_SECONDS))
+
+        def ask() -> None:
+            try:
+                answer = asker.ask(question, seconds, self._over)
+            except Exception:  # noqa: BLE001 - whatever is wrong with one way of asking, the machine has others
+                answer = Answer.NONE
+            self._answer(answer)
+
+        threading.Thread(target=ask, name="fleet-question", daemon=True).start()
+
+    def _answer(self, answer: Answer) -> None:
+        subject = wire.name_answer(self.sending.machine, self.call)
+        self._line.post(subject, wire.encode({"answer": answer.value}))
+
+    def _take_back(self) -> None:
+        """Tell the machine that nobody wants the answer any more; it is given a moment to say that it has ended."""
+        self._line.post(wire.name_cancel(self.sending.machine, self.call), b"{}")
+        self._given_up_at = time.monotonic() + _CANCELLED_SECONDS
+
+    def _explain_silence(self) -> ExeoraError:
+        now = time.monotonic()
+        if self._given_up_at is not None and now >= self._given_up_at:
+            return Cancelled("the call was cancelled; its machine has not said that it has ended")
+        if now < self._deadline:
+            return self._lost("nothing has been heard of its machine")
+        self._take_back()
+        return ToolTimeout(
+            f"{self.sending.tool} has not ended within {self.sending.seconds:g} s; it was taken back",
+            reason="machine_too_slow",
+            hint="it may have done its work all the same: look before you call it again",
+        )
+
+    def _lost(self, why: str) -> ExecutorOffline:
+        return ExecutorOffline(
+            f"{why} for {FLEET_SILENT_CALL_SECONDS:g} s; the call may have run",
+            reason="connection_lost",
+            hint="look at what it did before you call it again",
+        )
+
+
+def _offline() -> ExecutorOffline:
+    return ExecutorOffline(
+        "the machine that holds this project is not connected; the call has not run",
+        reason="machine_offline",
+        hint="exeora connect on that machine brings it back; list_projects shows what is online",
+    )
+
+
+def _find_way(asking: Asking) -> wire.Asks:
+    if asking.by_return:
+        return wire.Asks.BY_RETURN
+    return wire.Asks.NOBODY if asking.asker is None else wire.Asks.WHILE_WAITING
+
+
+def _read_progress(said: Mapping[str, Any]) -> str:
+    line, progress = str(said.get("line", "")), said.get("progress")
+    return line if progress is None else Step(progress, said.get("total"), said.get("message"))
+
+
+def _read_question(asked: Mapping[str, Any]) -> Question:
+    return Question(
+        **{name: str(asked.get(name, "")) for name in ("project", "workspace", "tool", "client", "preview")},
+        omitted=int(asked.get("omitted", 0)),
+        fingerprint=str(asked.get("fingerprint", "")),
+    )
