@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-
 from exeora_ws.fleet.buckets import ensure_buckets
 from exeora_ws.fleet.credentials import Keys, make_keys
 from exeora_ws.fleet.server import NatsServer
+
 from support.fleet import Hand, operating, run_server
 
 

@@ -3,12 +3,11 @@
 import random
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-
 from exeora_ws.errors import ToolFailed
 from exeora_ws.fleet.frames import Assembler, split
 from exeora_ws.limits import FLEET_MESSAGE_BYTES
+from hypothesis import given
+from hypothesis import strategies as st
 
 LIMIT = 1_000
 

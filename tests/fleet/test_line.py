@@ -5,13 +5,13 @@ import time
 from pathlib import Path
 
 import pytest
-
 from exeora_ws.cancellation import Cancellation
 from exeora_ws.errors import Cancelled, ExecutorOffline, ExeoraError, Forbidden, ToolFailed, ToolTimeout
 from exeora_ws.fleet.buckets import ensure_buckets
 from exeora_ws.fleet.clock import FleetClock
 from exeora_ws.fleet.credentials import Keys, User
 from exeora_ws.fleet.line import Line, LineState, Message
+
 from support.fleet import Hand, Wire, kill, make_credential, operating, run_cluster, run_server
 from support.processes import eventually
 

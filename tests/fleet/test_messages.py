@@ -3,9 +3,6 @@
 import json
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-
 from exeora_ws import errors
 from exeora_ws.errors import Code, ExeoraError, InvalidArguments, ToolFailed
 from exeora_ws.fleet import wire
@@ -23,6 +20,8 @@ from exeora_ws.limits import FLEET_DOCUMENT_BYTES
 from exeora_ws.policy.layer import parse_policy_file
 from exeora_ws.policy.rules import Mode, Origin
 from exeora_ws.upstream.catalog import PublishedTool
+from hypothesis import given
+from hypothesis import strategies as st
 
 ODD = "half \ud83d, ünï, \u2028, \0"
 JSON = st.recursive(

@@ -7,13 +7,13 @@ from typing import Any
 
 import nats
 import pytest
-from nats.aio.client import Client
-
 from exeora_ws.fleet import nats_jwt, wire
 from exeora_ws.fleet.buckets import BUCKETS, POLICY_BUCKET, TOKENS_BUCKET, Bucket
 from exeora_ws.fleet.credentials import Credential, Keys, User
 from exeora_ws.fleet.permissions import CLOCK, INVENTORY_BUCKET, PRESENCE_BUCKET
 from exeora_ws.fleet.wire import AUDIT_STREAM
+from nats.aio.client import Client
+
 from support.fleet import Hand, make_credential
 
 OTHER = "mac_other"

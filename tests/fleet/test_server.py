@@ -9,12 +9,12 @@ import time
 from pathlib import Path
 
 import pytest
-
 from exeora_ws.errors import ToolFailed
 from exeora_ws.fleet.buckets import TOKENS_BUCKET, Bucket, ensure_buckets
 from exeora_ws.fleet.credentials import Keys
 from exeora_ws.fleet.server import start_server
 from exeora_ws.fleet.server_config import ServerOptions, describe_trust
+
 from support.commandline import child_environment
 from support.fleet import kill, operating, run_server
 from support.processes import eventually

@@ -107,7 +107,7 @@ class Hand:
         inbox = name_inbox(self.gateway)
         self.line = Line(urls, credential.line, inbox, name="hand")
         self.state = Line(urls, credential.state, inbox, name="hand state")
-        self.roster = Roster(keys, urls, self.state)
+        self.roster = Roster(keys, self.state)
         self._heard: dict[str, Heard] = {}
         self._alive = threading.Event()
         self._beating: threading.Thread | None = None
