@@ -84,6 +84,14 @@ class Subscription:
         """End it."""
         self._line.unsubscribe(self)
 
+    def withdraw(self) -> None:
+        """End it, and come back when the server knows: whoever publishes there from now on is told that nobody is.
+
+        Raises:
+            ExeoraError: there is no connection; then the server will see for itself.
+        """
+        self._line.withdraw(self)
+
 
 class Line:
     """A connection that is made again whenever it is lost. Thread-safe.
@@ -245,6 +253,10 @@ class Line:
         """End a subscription; called by its own `close`."""
         with suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self._remove, subscription)
+
+    def withdraw(self, subscription: Subscription) -> None:
+        """End a subscription; called by its own `withdraw`."""
+        self._wait(self._withdraw(subscription), CONNECT_SECONDS, None)
 
     def call_later(self, seconds: float, action: Callable[[], None]) -> None:
         """Have something that does not block done in the line's thread after some time, unless it is closed by then."""
@@ -472,6 +484,14 @@ class Line:
             self._subscriptions.remove(subscription)
             if self.connected and subscription.held is not None:
                 self._begin_unsubscribe(subscription.held)
+
+    async def _withdraw(self, subscription: Subscription) -> None:
+        with suppress(ValueError):
+            self._subscriptions.remove(subscription)
+        client = self._require_client()
+        if subscription.held is not None:
+            await subscription.held.unsubscribe()
+            await client.flush(timeout=int(CONNECT_SECONDS))
 
     def _begin_unsubscribe(self, held: Any) -> None:
         async def end() -> None:
