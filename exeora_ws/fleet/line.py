@@ -350,6 +350,7 @@ class Line:
                     error_cb=note,
                     tls=self._trust(url),
                 )
+                await self._subscribe_all(client)
         except (nats.errors.Error, OSError, TimeoutError) as error:
             with suppress(Exception):
                 await asyncio.wait_for(client.close(), _GRACE_SECONDS)
@@ -366,7 +367,6 @@ class Line:
     async def _live(self, client: Client, lost: asyncio.Event) -> None:
         """Use a connection until it is lost or no longer wanted."""
         assert self._stopping is not None  # noqa: S101 - set before
-        await self._subscribe_all(client)
         self._client, self._refusal = client, None
         self._learn(client)
         self._settled.set()
@@ -394,6 +394,8 @@ class Line:
         while fresh := [each for each in self._subscriptions if each not in done]:
             for subscription in fresh:
                 await self._hold(client, subscription)
+            # Not before the server has them is this a connection: who publishes to us shall not be told that nobody is.
+            await client.flush(timeout=int(CONNECT_SECONDS))
             done.update(fresh)
 
     def _learn(self, client: Client) -> None:

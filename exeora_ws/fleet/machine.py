@@ -122,6 +122,10 @@ class Machine:
         subscribe(wire.name_ping(machine), self._take_ping)
         self._taking = subscribe(wire.name_call(machine), self._take_call, queue=wire.QUEUE)
 
+    def note_connected(self) -> None:
+        """Note that there is a connection again; in the line's thread."""
+        self._note_connection(read_uptime())
+
     def close(self) -> bool:
         """Take every call back, answer it, and end all sessions; False when a call goes on in spite of that."""
         with suppress(ExeoraError):

@@ -13,7 +13,7 @@ from exeora_ws.fleet.credentials import Credential
 from exeora_ws.settings import find_places
 
 from support.fleet import Hand, MachineHere, connected, find_record, make_credential
-from support.processes import eventually
+from support.processes import all_gone, eventually
 
 
 @pytest.fixture
@@ -363,7 +363,7 @@ def start(call: Caller, session: str = "session-1") -> int:
 
 
 def is_running(pid: int) -> bool:
-    return os.path.exists(f"/proc/{pid}")
+    return not all_gone([pid])
 
 
 def test_what_a_session_started_ends_with_it_and_only_that(call: Caller):
