@@ -65,9 +65,7 @@ class Machines:
         policy: gives the account's policy as TOML; None where there is none.
     """
 
-    def __init__(
-        self, line: Line, gateway: str, now_ms: Callable[[], int], policy: Callable[[], str | None]
-    ) -> None:
+    def __init__(self, line: Line, gateway: str, now_ms: Callable[[], int], policy: Callable[[], str | None]) -> None:
         self._line = line
         self.gateway = gateway
         self._now_ms = now_ms
