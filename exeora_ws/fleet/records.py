@@ -21,7 +21,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """Base of what is stored: fields that are not known are passed over."""
 
 
-class WorkspaceRow(Row, frozen=True):
+class WorkspaceRow(Row, frozen=True, kw_only=True):
     """A workspace, as `list_workspaces` shows it."""
 
     id: str
@@ -34,14 +34,14 @@ class WorkspaceRow(Row, frozen=True):
     path: str
 
 
-class PolicyRow(Row, frozen=True):
+class PolicyRow(Row, frozen=True, kw_only=True):
     """Of a project's policy as its machine has it, what decides which tools are listed."""
 
     mode: str = str(Mode.ALLOW_ALL)
     tools: tuple[str, ...] | None = None
 
 
-class ToolRow(Row, frozen=True):
+class ToolRow(Row, frozen=True, kw_only=True):
     """A tool of an upstream server, as the project publishes it."""
 
     name: str
@@ -52,7 +52,7 @@ class ToolRow(Row, frozen=True):
     raw: dict[str, Any]
 
 
-class ProjectRow(Row, frozen=True):
+class ProjectRow(Row, frozen=True, kw_only=True):
     """A project, under `MACHINE.PROJECT`."""
 
     id: str
@@ -68,7 +68,7 @@ class ProjectRow(Row, frozen=True):
     """When, in milliseconds of the fleet's clock."""
 
 
-class MachineRow(Row, frozen=True):
+class MachineRow(Row, frozen=True, kw_only=True):
     """A machine, under its id."""
 
     name: str
@@ -86,11 +86,15 @@ def pack_tools(tools: "tuple[PublishedTool, ...]") -> bytes:
         ToolFailed: reason `message_too_large`.
     """
     rows = [
-        {"name": t.name, "server": t.server, "tool": t.tool, "readOnly": t.read_only, "workspaceField": t.workspace_field,
-         "raw": t.raw}
+        ToolRow(
+            name=t.name, server=t.server, tool=t.tool, read_only=t.read_only, workspace_field=t.workspace_field,
+            raw=t.raw,
+        )
         for t in tools
     ]  # fmt: skip
-    packed = gzip.compress(wire.encode({"tools": rows}), 6, mtime=0) if rows else b""
+    packed = (
+        gzip.compress(wire.encode({"tools": [msgspec.to_builtins(row) for row in rows]}), 6, mtime=0) if rows else b""
+    )
     if len(packed) > FLEET_CATALOG_BYTES:
         raise ToolFailed("the catalog of upstream tools is too large for the fleet", reason="message_too_large")
     return packed
