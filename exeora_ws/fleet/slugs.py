@@ -1,0 +1,146 @@
+"""Slugs of projects in the fleet: one for each, whichever machine it is on; the first to have one keeps it.
+
+A slug is taken by writing it where nothing stands, so that of two gateways that give the same one away at once, one
+does. The second project that would be called `app` is `app-MACHINE`. A slug whose project its machine has taken out of
+the inventory is free again.
+"""
+
+import logging
+import queue
+import threading
+from collections.abc import Callable, Iterator
+
+import msgspec
+
+from exeora_ws.errors import ExeoraError, ToolFailed
+from exeora_ws.fleet import wire
+from exeora_ws.fleet.buckets import Bucket, Entry
+from exeora_ws.fleet.mirror import Mirror
+from exeora_ws.fleet.records import Known, name_key
+from exeora_ws.names import SLUG_CHARACTERS, ProjectId, Slug, derive_distinct_slug, derive_slug
+
+log = logging.getLogger("exeora")
+
+_AGAIN_SECONDS = 2.0
+
+
+class _Owner(msgspec.Struct, frozen=True, kw_only=True):
+    """Whose a slug is."""
+
+    machine: str
+    project: str
+
+
+class SlugBook:
+    """Which slug is whose. Thread-safe.
+
+    Args:
+        bucket: where that stands.
+        inventory: the projects of all machines.
+    """
+
+    def __init__(self, bucket: Bucket, inventory: Bucket) -> None:
+        self._bucket = bucket
+        self._inventory = inventory
+        self._changed: Callable[[], None] = lambda: None
+        self.mirror: Mirror[tuple[_Owner, int]] = Mirror(bucket, _read, lambda _key: self._take_change())
+        self._by_project: dict[str, Slug] = {}
+        self._wanted: queue.SimpleQueue[tuple[Known, str] | None] = queue.SimpleQueue()
+        self._asked: set[ProjectId] = set()
+
+    def open(self, changed: Callable[[], None]) -> None:
+        """Begin to follow what is given away, and to give slugs away.
+
+        Args:
+            changed: told after each change; in the line's thread.
+        """
+        self._changed = changed
+        self.mirror.open()
+        threading.Thread(target=self._work, name="fleet-slugs", daemon=True).start()
+
+    def close(self) -> None:
+        """Give no more away."""
+        self._wanted.put(None)
+
+    def find(self, project: str) -> Slug | None:
+        """Give a project's slug; None as long as it has none."""
+        return self._by_project.get(project)
+
+    def ask_for(self, known: Known, machine: str) -> None:
+        """Have a slug given to a project that has none; gives at once.
+
+        Args:
+            known: the project.
+            machine: what its machine is called.
+        """
+        if known.id not in self._asked:
+            self._asked.add(known.id)
+            self._wanted.put((known, machine))
+
+    def _take_change(self) -> None:
+        # Of several slugs of one project, which only a mishap can bring, the oldest counts.
+        owned = sorted(self.mirror.values.items(), key=lambda item: item[1][1], reverse=True)
+        self._by_project = {owner.project: Slug(slug) for slug, (owner, _) in owned}
+        self._changed()
+
+    def _work(self) -> None:
+        while (wanted := self._wanted.get()) is not None:
+            try:
+                self._give(*wanted)
+            except ExeoraError as error:
+                log.warning("a project has no slug yet: %s", error.message)
+                timer = threading.Timer(_AGAIN_SECONDS, self._wanted.put, (wanted,))
+                timer.daemon = True
+                timer.start()
+            else:
+                self._asked.discard(wanted[0].id)
+
+    def _give(self, known: Known, machine: str) -> None:
+        if self.find(known.id) is not None:
+            return
+        owner = _Owner(machine=known.machine, project=known.id)
+        for slug in list_choices(known, machine):
+            if self._take(slug, owner):
+                return
+        raise ToolFailed("every slug for it is taken", reason="slug_taken")
+
+    def _take(self, slug: Slug, owner: _Owner) -> bool:
+        """Take a slug; False when it is another's."""
+        try:
+            self._bucket.put(slug, wire.encode(owner), last=0)
+        except ToolFailed:
+            found = self._bucket.find(slug)
+            held = None if found is None else _read(found)
+            if found is None or held is None:
+                return False
+            if held[0].project == owner.project:
+                return True
+            return self._is_free(held[0]) and self._take_over(slug, owner, found.revision)
+        return True
+
+    def _is_free(self, owner: _Owner) -> bool:
+        """Whether a machine has taken the project out of the inventory; asked of the bucket, not of a copy of it."""
+        return self._inventory.find(name_key(owner.machine, owner.project)) is None
+
+    def _take_over(self, slug: Slug, owner: _Owner, revision: int) -> bool:
+        try:
+            self._bucket.put(slug, wire.encode(owner), last=revision)
+        except ToolFailed:
+            return False
+        return True
+
+
+def list_choices(known: Known, machine: str) -> Iterator[Slug]:
+    """Give the slugs that a project may have, the best first."""
+    wanted = derive_slug(known.row.slug)
+    yield wanted
+    named = f"{wanted}-{derive_slug(machine)}"
+    yield Slug(named) if len(named) <= SLUG_CHARACTERS else derive_distinct_slug(named, identity=known.id)
+    yield derive_distinct_slug(wanted, identity=known.id)
+
+
+def _read(entry: Entry) -> tuple[_Owner, int] | None:
+    try:
+        return wire.decode_as(_Owner, entry.value or b""), entry.revision
+    except ExeoraError:
+        return None
