@@ -92,5 +92,7 @@ FLEET_SILENT_GATEWAY_SECONDS = 15.0
 """A gateway that is not heard that long has lost its sessions."""
 FLEET_LOST_SECONDS = 60.0
 """A connection that has been gone that long is gone for good: a machine ends what it runs for gateways."""
-FLEET_CATALOG_BYTES = 700_000
-"""Of one project's catalog of upstream tools, compressed, in the inventory of the fleet."""
+FLEET_DOCUMENT_BYTES = 900_000
+"""One project's record in the inventory of the fleet, its catalog of upstream tools included, compressed."""
+FLEET_START_SECONDS = 10.0
+"""How long a call may take from the gateway to its beginning on the machine; a later one does not begin."""

@@ -122,7 +122,7 @@ class Bucket:
                     found[update.key] = Entry(update.key, update.value or b"", update.revision or 0)
             finally:
                 with suppress(nats.errors.Error):
-                    await watcher.stop()
+                    await watcher.stop()  # type: ignore[no-untyped-call]  # the library's
             return found
 
         return self._line.run(collect, _LIST_SECONDS)
@@ -159,7 +159,7 @@ class Bucket:
         try:
             while True:
                 try:
-                    update = await watcher.updates(timeout=_CHECK_SECONDS)
+                    update = await watcher.updates(timeout=_CHECK_SECONDS)  # type: ignore[no-untyped-call]  # likewise
                 except nats.errors.TimeoutError:
                     last = (await bucket.status()).stream_info.state.last_seq
                     behind = behind + 1 if last > seen and everything is None else 0
@@ -169,7 +169,6 @@ class Bucket:
                 if update is None:
                     take(everything or {})
                     everything = None
-                    seen = max(seen, (await bucket.status()).stream_info.state.last_seq) if not seen else seen
                     continue
                 entry = _read(update)
                 seen = max(seen, entry.revision)
@@ -179,7 +178,7 @@ class Bucket:
                     everything[entry.key] = entry
         finally:
             with suppress(nats.errors.Error):
-                await watcher.stop()
+                await watcher.stop()  # type: ignore[no-untyped-call]  # the library's
 
     async def _open(self, client: Client) -> KeyValue:
         opened = self._opened

@@ -20,11 +20,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from exeora_ws.processes.environment import without_secrets
 from exeora_ws.errors import InvalidArguments, ToolFailed
 from exeora_ws.fleet.credentials import Keys
 from exeora_ws.fleet.server_config import ServerOptions, describe_server, write_config
 from exeora_ws.processes.ending import end_tree
+from exeora_ws.processes.environment import without_secrets
 from exeora_ws.processes.spawn import DEVNULL, PIPE, Child, spawn
 from exeora_ws.processes.table import LINUX, Identity, is_running, require_entry
 from exeora_ws.processes.tree import Tree

@@ -165,21 +165,6 @@ class SessionEnd(msgspec.Struct, frozen=True, kw_only=True):
     session: str
 
 
-class Present(msgspec.Struct, frozen=True, kw_only=True):
-    """A machine's answer to a ping, and what it writes of itself into the bucket of presence."""
-
-    machine: str
-    instance: str
-    """Random for each process."""
-    version: str
-    platform: str
-    since: int
-    """When this process came, in the fleet's milliseconds."""
-    seen: int
-    projects: tuple[str, ...] = ()
-    """Ids of all projects that it has published or is about to, so that a later process can take back each."""
-
-
 T = TypeVar("T")
 
 

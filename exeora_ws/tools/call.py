@@ -257,6 +257,7 @@ class Calls(Way):
     def run(self, approved: ApprovedCall, caller: Caller) -> Result:
         """Do what was approved."""
         caller.cancellation.raise_if_cancelled()
+        caller.require_wanted()
         parsed = approved.parsed
         call: Call[Any, Services] = Call(
             place=parsed.place,

@@ -13,7 +13,7 @@ from exeora_ws.errors import Code, ExeoraError, Forbidden
 from exeora_ws.policy.audit import OK, Audit, CallFacts
 from exeora_ws.policy.gate import Gate, InputRequired
 from exeora_ws.policy.request import Request
-from exeora_ws.policy.rules import Mode, Policy
+from exeora_ws.policy.rules import Mode, Policy, narrow
 from exeora_ws.policy.sources import LoadedPolicy, PolicyBook
 from exeora_ws.policy.verdict import MustAsk, Refused, judge, permitted_tools
 from exeora_ws.settings import Settings
@@ -61,7 +61,7 @@ class CallGate:
         request = describe_call(parsed, project, caller)
 
         def policy() -> Policy:
-            return self.load_policy(project, parsed.place)
+            return narrow(caller.policy, self.load_policy(project, parsed.place))
 
         if asking.by_return:
             approval = self._gate.approve_by_return(policy, request, asking.answer, tools=self._tools)
@@ -81,7 +81,8 @@ class CallGate:
         if parsed.project is None or approval is None:
             return
         request = replace(describe_call(parsed, parsed.project, caller), read_only=read_only)
-        verdict = judge(self.load_policy(parsed.project, parsed.place), request, self._tools)
+        policy = narrow(caller.policy, self.load_policy(parsed.project, parsed.place))
+        verdict = judge(policy, request, self._tools)
         if isinstance(verdict, Refused):
             raise verdict.error()
         if isinstance(verdict, MustAsk) and approval.way == "policy":

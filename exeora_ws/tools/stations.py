@@ -1,6 +1,6 @@
 """The stations of a call as types: what is known at each, and nothing that is not (docs/decisions/0001)."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Protocol
@@ -12,6 +12,7 @@ from exeora_ws.errors import ExeoraError
 from exeora_ws.names import ProjectId
 from exeora_ws.policy.approval import Approval
 from exeora_ws.policy.gate import Asker, InputRequired, SignedAnswer
+from exeora_ws.policy.rules import OPEN, Policy
 from exeora_ws.tools.proxied import VerbatimResult
 from exeora_ws.tools.services import Services
 from exeora_ws.tools.spec import Arguments, Result, Tool
@@ -26,6 +27,7 @@ class Face(StrEnum):
     CLI = "cli"
     STDIO = "stdio"
     HTTP = "http"
+    GATEWAY = "gateway"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +72,10 @@ class Caller:
     cancellation: Cancellation = field(default_factory=Cancellation)
     progress: Progress = no_progress
     asking: Asking = field(default_factory=Asking)
+    policy: Policy = OPEN
+    """The outermost layer of policy, which the caller brings along from where it came in. It can only narrow."""
+    require_wanted: Callable[[], None] = lambda: None
+    """Asked last, right before the tool's function: raises when it is too late for this call to run."""
 
 
 @dataclass(frozen=True, slots=True)
