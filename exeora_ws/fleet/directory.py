@@ -6,17 +6,17 @@ workspace that is not in it may have been made a moment ago.
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from exeora_ws.errors import UnknownProject
 from exeora_ws.fleet.buckets import Bucket, Entry
 from exeora_ws.fleet.mirror import Mirror
-from exeora_ws.fleet.records import Known, MachineRow, RemoteProject, read_known, read_machine
+from exeora_ws.fleet.records import Known, MachineRecord, RemoteProject, read_known, read_machine
 from exeora_ws.fleet.slugs import SlugBook
 from exeora_ws.fleet.wire import MachineId
-from exeora_ws.names import MAIN, ProjectId, Slug, WorkspaceId
+from exeora_ws.names import ProjectId, Slug, WorkspaceId
 from exeora_ws.tools.news import CatalogNews
 from exeora_ws.upstream.catalog import PublishedTool
 from exeora_ws.upstream.merging import AccountTool, merge_catalogs
@@ -38,10 +38,12 @@ class Directory:
     def __init__(self, machines: Bucket, inventory: Bucket, slugs: SlugBook, news: CatalogNews) -> None:
         self._slugs = slugs
         self._news = news
-        self._machines: Mirror[MachineRow] = Mirror(machines, read_machine, lambda _key: self._take_change())
-        self._inventory: Mirror[Known] = Mirror(inventory, _read_entry, lambda _key: self._take_change())
+        self._machines: Mirror[MachineRecord] = Mirror(machines, _read_machine, lambda _key: self._take_change())
+        self._inventory: Mirror[Known] = Mirror(inventory, self._read_project, self._take_project)
         self._lock = threading.Lock()
+        self._offer_changed = False
         self._index: _Index | None = None
+        self._made: Mapping[str, tuple[Known, RemoteProject]] = {}
         self.proxies = PublishedTools(self)
 
     def open(self) -> None:
@@ -59,6 +61,20 @@ class Directory:
         """Give no more slugs away."""
         self._slugs.close()
 
+    def _read_project(self, entry: Entry) -> Known | None:
+        known = None if entry.value is None else read_known(entry.key, entry.value)
+        before = self._inventory.values.get(entry.key)
+        if known is None or before is None or not known.offers_as(before):
+            self._offer_changed = True
+        return known
+
+    def _take_project(self, key: str | None) -> None:
+        self._index = None
+        # Most changes are of workspaces, and nobody has to list the tools again for these.
+        if key is None or self._offer_changed or key not in self._inventory.values:
+            self._offer_changed = False
+            self._news.tell()
+
     def _take_change(self) -> None:
         self._index = None
         self._news.tell()
@@ -69,8 +85,9 @@ class Directory:
             index = self._index
             if index is None:
                 # Set first: a change that comes while it is made takes it away again.
-                self._index = index = _Index()
+                self._index = index = _Index(self._made)
                 index.fill(dict(self._inventory.values), dict(self._machines.values), self._slugs)
+                self._made = index.made
             return index
 
     def list_projects(self) -> list[RemoteProject]:
@@ -97,7 +114,7 @@ class Directory:
         It is never main instead, here or there: what is not known goes on under the selector that was given.
         """
         known = self.require_known(project)
-        for row in known.row.workspaces:
+        for row in known.record.workspaces:
             if selector in (row.slug, row.id):
                 return Place(project, known.make_workspace(row))
         return Place(project, _leave_open(project, selector))
@@ -105,13 +122,15 @@ class Directory:
     def require_available(self, place: Place, *, files: bool) -> None:
         """Say nothing: its machine looks."""
 
+    def find_known(self, project: Project) -> Known | None:
+        """Give what is known of a project; None when it went meanwhile."""
+        return self._load().known.get(project.id)
+
     def require_known(self, project: Project) -> Known:
-        """Give what is known of a project; raises `UnknownProject` when it went meanwhile."""
-        known = self._load().known.get(project.id)
+        """Give the same; raises `UnknownProject`."""
+        known = self.find_known(project)
         if known is None:
-            raise UnknownProject(
-                f"there is no project {project.slug!r}", hint="list_projects names those there are"
-            )
+            raise UnknownProject(f"there is no project {project.slug!r}", hint="list_projects names those there are")
         return known
 
     def name_machine(self, machine: MachineId) -> str:
@@ -121,30 +140,38 @@ class Directory:
 
 
 class _Index:
-    """What is known, as it is asked for."""
+    """What is known, as it is asked for.
 
-    def __init__(self) -> None:
+    Args:
+        before: the projects of the index before, by id; one that is as it was is not made again.
+    """
+
+    def __init__(self, before: "Mapping[str, tuple[Known, RemoteProject]]") -> None:
+        self._before = before
+        self.made: dict[str, tuple[Known, RemoteProject]] = {}
         self.known: dict[str, Known] = {}
         self.by_id: dict[str, RemoteProject] = {}
         self.by_slug: dict[str, RemoteProject] = {}
         self.projects: tuple[RemoteProject, ...] = ()
 
-    def fill(
-        self, inventory: Mapping[str, Known], machines: Mapping[str, MachineRow], slugs: SlugBook
-    ) -> None:
+    def fill(self, inventory: Mapping[str, Known], machines: Mapping[str, MachineRecord], slugs: SlugBook) -> None:
         for known in inventory.values():
             machine = machines.get(known.machine)
             if machine is None or machine.revoked is not None:
                 continue
-            slug = slugs.find(known.id)
+            slug = slugs.find(known)
             if slug is None:
                 slugs.ask_for(known, machine.name)
                 continue
-            self._add(known, known.make_project(slug))
+            self._add(known, slug)
         self.projects = tuple(sorted(self.by_id.values(), key=lambda project: project.slug))
 
-    def _add(self, known: Known, project: RemoteProject) -> None:
+    def _add(self, known: Known, slug: Slug) -> None:
+        before = self._before.get(known.id)
+        same = before is not None and before[0] is known and before[1].slug == slug
+        project = before[1] if same and before is not None else known.make_project(slug)
         self.known[known.id] = known
+        self.made[known.id] = (known, project)
         self.by_id[project.id] = self.by_slug[project.slug] = project
 
 
@@ -188,10 +215,8 @@ class PublishedTools:
 
 def _leave_open(project: Project, selector: str) -> Workspace:
     nowhere = Path("/nonexistent")
-    return Workspace(
-        WorkspaceId(selector), project.id, Slug(selector), selector, None, nowhere, nowhere, managed=False
-    )
+    return Workspace(WorkspaceId(selector), project.id, Slug(selector), selector, None, nowhere, nowhere, managed=False)
 
 
-def _read_entry(entry: Entry) -> Known | None:
-    return None if entry.value is None else read_known(entry.key, entry.value)
+def _read_machine(entry: Entry) -> MachineRecord | None:
+    return None if entry.value is None else read_machine(entry.value)

@@ -14,6 +14,16 @@ from exeora_ws.upstream.catalog import PublishedTool
 from exeora_ws.workspaces.place import Project, Workspace
 
 
+class MachineRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """A machine, under its id in the bucket `exeora_machines`. Times are seconds since 1970."""
+
+    name: str
+    public: str
+    """The public key of its user."""
+    added: float
+    revoked: float | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class RemoteProject(Project):
     """A project on another machine. Its paths are of that machine; nothing here opens them."""
@@ -55,6 +65,14 @@ class Known:
         return self.record.policy == other.record.policy and self.record.tools == other.record.tools
 
 
+def read_machine(value: bytes) -> MachineRecord | None:
+    """Read a machine; None for what is none."""
+    try:
+        return wire.decode_as(MachineRecord, value)
+    except ExeoraError:
+        return None
+
+
 def read_known(key: str, value: bytes) -> Known | None:
     """Read a project; None for what is none, or says that it is another than its key does."""
     try:
@@ -64,4 +82,4 @@ def read_known(key: str, value: bytes) -> Known | None:
     if key != f"{record.machine}.{record.id}":
         return None
     policy, tools = read_policy(record.policy), read_tools(record.tools)
-    return Known(wire.MachineId(record.machine), msgspec.structs.replace(record), policy, tools)
+    return Known(wire.MachineId(record.machine), record, policy, tools)

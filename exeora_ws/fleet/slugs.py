@@ -2,7 +2,8 @@
 
 A slug is taken by writing it where nothing stands, so that of two gateways that give the same one away at once, one
 does. The second project that would be called `app` is `app-MACHINE`. A slug whose project its machine has taken out of
-the inventory is free again.
+the inventory is free again. The same is what binds a project's id to one machine: another that publishes a project of
+that id is not listed, so that no machine can put itself in another's place.
 """
 
 import logging
@@ -15,9 +16,11 @@ import msgspec
 from exeora_ws.errors import ExeoraError, ToolFailed
 from exeora_ws.fleet import wire
 from exeora_ws.fleet.buckets import Bucket, Entry
+from exeora_ws.fleet.documents import name_project_key
 from exeora_ws.fleet.mirror import Mirror
-from exeora_ws.fleet.records import Known, name_key
-from exeora_ws.names import SLUG_CHARACTERS, ProjectId, Slug, derive_distinct_slug, derive_slug
+from exeora_ws.fleet.records import Known
+from exeora_ws.limits import SLUG_CHARACTERS
+from exeora_ws.names import ProjectId, Slug, derive_distinct_slug, derive_slug
 
 log = logging.getLogger("exeora")
 
@@ -44,7 +47,7 @@ class SlugBook:
         self._inventory = inventory
         self._changed: Callable[[], None] = lambda: None
         self.mirror: Mirror[tuple[_Owner, int]] = Mirror(bucket, _read, lambda _key: self._take_change())
-        self._by_project: dict[str, Slug] = {}
+        self._by_project: dict[str, tuple[str, Slug]] = {}
         self._wanted: queue.SimpleQueue[tuple[Known, str] | None] = queue.SimpleQueue()
         self._asked: set[ProjectId] = set()
 
@@ -62,9 +65,10 @@ class SlugBook:
         """Give no more away."""
         self._wanted.put(None)
 
-    def find(self, project: str) -> Slug | None:
-        """Give a project's slug; None as long as it has none."""
-        return self._by_project.get(project)
+    def find(self, known: Known) -> Slug | None:
+        """Give the slug of a machine's project; None as long as it has none."""
+        machine, slug = self._by_project.get(known.id, ("", None))
+        return slug if machine == known.machine else None
 
     def ask_for(self, known: Known, machine: str) -> None:
         """Have a slug given to a project that has none; gives at once.
@@ -80,7 +84,7 @@ class SlugBook:
     def _take_change(self) -> None:
         # Of several slugs of one project, which only a mishap can bring, the oldest counts.
         owned = sorted(self.mirror.values.items(), key=lambda item: item[1][1], reverse=True)
-        self._by_project = {owner.project: Slug(slug) for slug, (owner, _) in owned}
+        self._by_project = {owner.project: (owner.machine, Slug(slug)) for slug, (owner, _) in owned}
         self._changed()
 
     def _work(self) -> None:
@@ -96,13 +100,29 @@ class SlugBook:
                 self._asked.discard(wanted[0].id)
 
     def _give(self, known: Known, machine: str) -> None:
-        if self.find(known.id) is not None:
+        if self.find(known) is not None:
             return
+        self._require_own(known)
         owner = _Owner(machine=known.machine, project=known.id)
         for slug in list_choices(known, machine):
             if self._take(slug, owner):
                 return
         raise ToolFailed("every slug for it is taken", reason="slug_taken")
+
+    def _require_own(self, known: Known) -> None:
+        """See that the project is no other machine's; the slug of one that is gone is given up.
+
+        Raises:
+            ToolFailed: reason `project_taken`.
+        """
+        for slug, (owner, revision) in dict(self.mirror.values).items():
+            if owner.project == known.id and owner.machine != known.machine:
+                if not self._is_free(owner):
+                    raise ToolFailed(
+                        f"machine {known.machine} publishes a project of machine {owner.machine}: it is not listed",
+                        reason="project_taken",
+                    )
+                self._bucket.delete(slug, last=revision)
 
     def _take(self, slug: Slug, owner: _Owner) -> bool:
         """Take a slug; False when it is another's."""
@@ -113,14 +133,14 @@ class SlugBook:
             held = None if found is None else _read(found)
             if found is None or held is None:
                 return False
-            if held[0].project == owner.project:
+            if held[0] == owner:
                 return True
             return self._is_free(held[0]) and self._take_over(slug, owner, found.revision)
         return True
 
     def _is_free(self, owner: _Owner) -> bool:
         """Whether a machine has taken the project out of the inventory; asked of the bucket, not of a copy of it."""
-        return self._inventory.find(name_key(owner.machine, owner.project)) is None
+        return self._inventory.find(name_project_key(owner.machine, owner.project)) is None
 
     def _take_over(self, slug: Slug, owner: _Owner, revision: int) -> bool:
         try:
@@ -132,7 +152,7 @@ class SlugBook:
 
 def list_choices(known: Known, machine: str) -> Iterator[Slug]:
     """Give the slugs that a project may have, the best first."""
-    wanted = derive_slug(known.row.slug)
+    wanted = derive_slug(known.record.slug)
     yield wanted
     named = f"{wanted}-{derive_slug(machine)}"
     yield Slug(named) if len(named) <= SLUG_CHARACTERS else derive_distinct_slug(named, identity=known.id)
