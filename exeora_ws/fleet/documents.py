@@ -67,6 +67,18 @@ class ProjectRecord(msgspec.Struct, frozen=True, kw_only=True):
     """When it was written, in the fleet's milliseconds."""
 
 
+class MachineRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """A machine that was added, under its id in the bucket `exeora_machines`. Times are seconds since 1970."""
+
+    name: str
+    public: str
+    """The public key of its user."""
+    added: float
+    revoked: float | None = None
+    former: dict[str, int] = {}
+    """Public keys that it had before, and the second up to which each is void."""
+
+
 class PresenceRecord(msgspec.Struct, frozen=True, kw_only=True):
     """What a machine says of itself, under `MACHINE.seen` in the bucket `exeora_presence`, and in answer to a ping."""
 

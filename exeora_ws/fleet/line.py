@@ -147,14 +147,31 @@ class Line:
             ExecutorOffline: reason `fleet_unreachable`.
             Forbidden: reason `credential_refused`.
         """
+        self.start()
+        try:
+            if not self.await_connected(seconds):
+                raise ExecutorOffline(
+                    "no NATS server of the fleet answers", reason="fleet_unreachable", hint="is exeora gateway running?"
+                )
+        except BaseException:
+            self.close()
+            raise
+
+    def start(self) -> None:
+        """Begin to connect, for as long as it takes."""
         self._thread = threading.Thread(target=self._turn, name="fleet-line", daemon=True)
         self._thread.start()
-        if not self._settled.wait(seconds) or self._refusal is not None:
-            refusal = self._refusal
-            self.close()
-            raise refusal or ExecutorOffline(
-                "no NATS server of the fleet answers", reason="fleet_unreachable", hint="is exeora gateway running?"
-            )
+
+    def await_connected(self, seconds: float) -> bool:
+        """Wait for the first connection; False when there has been none in that time.
+
+        Raises:
+            Forbidden: reason `credential_refused`.
+        """
+        settled = self._settled.wait(seconds)
+        if self._refusal is not None:
+            raise self._refusal
+        return settled
 
     def close(self) -> None:
         """End the connection and the thread. A second time does nothing."""
