@@ -12,8 +12,9 @@ from typing import Any
 
 from exeora_ws.errors import UnknownProject
 from exeora_ws.fleet.buckets import Bucket, Entry
+from exeora_ws.fleet.documents import MachineRecord
 from exeora_ws.fleet.mirror import Mirror
-from exeora_ws.fleet.records import Known, MachineRecord, RemoteProject, read_known, read_machine
+from exeora_ws.fleet.records import Known, RemoteProject, read_known, read_machine
 from exeora_ws.fleet.slugs import SlugBook
 from exeora_ws.fleet.wire import MachineId
 from exeora_ws.names import ProjectId, Slug, WorkspaceId

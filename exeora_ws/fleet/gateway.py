@@ -1,4 +1,4 @@
-"""The core that a gateway serves: a fleet's calls, projects and tokens, behind the same face as those of one machine."""
+"""The core that a gateway serves: a fleet's calls, projects and tokens, behind the face of one machine."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
@@ -9,7 +9,6 @@ from exeora_ws.fleet import wire
 from exeora_ws.fleet.account import AccountBook
 from exeora_ws.fleet.audit import FleetAudit
 from exeora_ws.fleet.buckets import (
-    INVENTORY_BUCKET,
     MACHINES_BUCKET,
     POLICY_BUCKET,
     SLUGS_BUCKET,
@@ -23,7 +22,7 @@ from exeora_ws.fleet.directory import Directory
 from exeora_ws.fleet.gate import AccountGate
 from exeora_ws.fleet.line import Line, LineState
 from exeora_ws.fleet.listing import make_local_tools, with_local_tools
-from exeora_ws.fleet.permissions import name_inbox
+from exeora_ws.fleet.permissions import INVENTORY_BUCKET, name_inbox
 from exeora_ws.fleet.remote import Machines
 from exeora_ws.fleet.slugs import SlugBook
 from exeora_ws.fleet.tokens import TokenDoor, TokenStore

@@ -3,25 +3,20 @@
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-import msgspec
-
 from exeora_ws.errors import ExeoraError
 from exeora_ws.fleet import wire
-from exeora_ws.fleet.documents import ProjectRecord, WorkspaceRecord, read_policy, read_tools, unpack_project
+from exeora_ws.fleet.documents import (
+    MachineRecord,
+    ProjectRecord,
+    WorkspaceRecord,
+    read_policy,
+    read_tools,
+    unpack_project,
+)
 from exeora_ws.names import MAIN, ProjectId, Slug, WorkspaceId
 from exeora_ws.policy.rules import Policy
 from exeora_ws.upstream.catalog import PublishedTool
 from exeora_ws.workspaces.place import Project, Workspace
-
-
-class MachineRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A machine, under its id in the bucket `exeora_machines`. Times are seconds since 1970."""
-
-    name: str
-    public: str
-    """The public key of its user."""
-    added: float
-    revoked: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
