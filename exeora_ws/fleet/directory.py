@@ -134,6 +134,10 @@ class Directory:
             raise UnknownProject(f"there is no project {project.slug!r}", hint="list_projects names those there are")
         return known
 
+    def count_machines(self) -> int:
+        """Give how many machines have been added and not sent away."""
+        return sum(record.revoked is None for record in dict(self._machines.values).values())
+
     def name_machine(self, machine: MachineId) -> str:
         """Give what a machine is called."""
         row = self._machines.values.get(machine)

@@ -150,6 +150,12 @@ class SlugBook:
         return True
 
 
+def list_slugs(bucket: Bucket) -> dict[str, ProjectId]:
+    """Give which project each slug names, as it stands in the bucket."""
+    read = ((slug, _read(entry)) for slug, entry in bucket.list().items())
+    return {slug: ProjectId(found[0].project) for slug, found in read if found is not None}
+
+
 def list_choices(known: Known, machine: str) -> Iterator[Slug]:
     """Give the slugs that a project may have, the best first."""
     wanted = derive_slug(known.record.slug)
