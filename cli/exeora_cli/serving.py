@@ -89,7 +89,7 @@ class Announcer:
         endpoint = urls["account"] if self._project is None else f"{base}/p/{self._project}/mcp"
         token = self._find_token()
         return {
-            "url": facts["url"],
+            **facts,
             "account": urls.pop("account"),
             "projects": [{"slug": slug, "url": url} for slug, url in urls.items()],
             "toolsets": toolsets,

@@ -21,6 +21,7 @@ from types import TracebackType
 from typing import Self
 
 from exeora_ws.errors import InvalidArguments, ToolFailed
+from exeora_ws.fleet import INSTALL
 from exeora_ws.fleet.credentials import Keys
 from exeora_ws.fleet.server_config import ServerOptions, describe_server, write_config
 from exeora_ws.processes.ending import end_tree
@@ -31,7 +32,6 @@ from exeora_ws.processes.tree import Tree
 from exeora_ws.storage import make_private_folder, replace_file
 
 PROGRAM = "nats-server"
-INSTALL = "pip install 'exeora-ws[fleet]'"
 _READY_SECONDS = 30.0
 _LOCK_SECONDS = 10.0
 _LOG_BYTES = 5_000_000
