@@ -15,7 +15,7 @@ from exeora_ws.fleet.buckets import Bucket, Entry
 from exeora_ws.fleet.documents import MachineRecord
 from exeora_ws.fleet.mirror import Mirror
 from exeora_ws.fleet.records import Known, RemoteProject, read_known, read_machine
-from exeora_ws.fleet.slugs import SlugBook
+from exeora_ws.fleet.slugs import SlugBook, Unnamed
 from exeora_ws.fleet.wire import MachineId
 from exeora_ws.names import ProjectId, Slug, WorkspaceId
 from exeora_ws.tools.news import CatalogNews
@@ -49,14 +49,22 @@ class Directory:
 
     def open(self) -> None:
         """Begin to follow the buckets."""
-        self._slugs.open(self._take_change)
+        self._slugs.open(self._take_change, self._list_unnamed)
         self._machines.open()
         self._inventory.open()
 
     def await_filled(self, seconds: float) -> None:
         """Wait until it is complete; raises `ExecutorOffline`."""
-        for mirror in (self._slugs.mirror, self._machines, self._inventory):
+        for mirror in self._mirrors:
             mirror.await_filled(seconds)
+
+    @property
+    def _mirrors(self) -> tuple[Mirror[Any], ...]:
+        return self._slugs.mirror, self._machines, self._inventory
+
+    def _list_unnamed(self) -> list[Unnamed]:
+        """Give the projects without a slug; while only a part is known, one may have it all the same."""
+        return self._load().unnamed if all(mirror.filled for mirror in self._mirrors) else []
 
     def close(self) -> None:
         """Give no more slugs away."""
@@ -71,6 +79,7 @@ class Directory:
 
     def _take_project(self, key: str | None) -> None:
         self._index = None
+        self._slugs.look()
         # Most changes are of workspaces, and nobody has to list the tools again for these.
         if key is None or self._offer_changed or key not in self._inventory.values:
             self._offer_changed = False
@@ -78,6 +87,7 @@ class Directory:
 
     def _take_change(self) -> None:
         self._index = None
+        self._slugs.look()
         self._news.tell()
 
     def _load(self) -> "_Index":
@@ -154,6 +164,7 @@ class _Index:
     def __init__(self, before: "Mapping[str, tuple[Known, RemoteProject]]") -> None:
         self._before = before
         self.made: dict[str, tuple[Known, RemoteProject]] = {}
+        self.unnamed: list[Unnamed] = []
         self.known: dict[str, Known] = {}
         self.by_id: dict[str, RemoteProject] = {}
         self.by_slug: dict[str, RemoteProject] = {}
@@ -166,7 +177,7 @@ class _Index:
                 continue
             slug = slugs.find(known)
             if slug is None:
-                slugs.ask_for(known, machine.name)
+                self.unnamed.append((known, machine.name))
                 continue
             self._add(known, slug)
         self.projects = tuple(sorted(self.by_id.values(), key=lambda project: project.slug))

@@ -7,7 +7,6 @@ that id is not listed, so that no machine can put itself in another's place.
 """
 
 import logging
-import queue
 import threading
 from collections.abc import Callable, Iterator
 
@@ -34,6 +33,10 @@ class _Owner(msgspec.Struct, frozen=True, kw_only=True):
     project: str
 
 
+Unnamed = tuple[Known, str]
+"""A project without a slug, and what its machine is called."""
+
+
 class SlugBook:
     """Which slug is whose. Thread-safe.
 
@@ -48,38 +51,36 @@ class SlugBook:
         self._changed: Callable[[], None] = lambda: None
         self.mirror: Mirror[tuple[_Owner, int]] = Mirror(bucket, _read, lambda _key: self._take_change())
         self._by_project: dict[str, tuple[str, Slug]] = {}
-        self._wanted: queue.SimpleQueue[tuple[Known, str] | None] = queue.SimpleQueue()
-        self._asked: set[ProjectId] = set()
+        self._list_unnamed: Callable[[], list[Unnamed]] = list
+        self._refused: set[ProjectId] = set()
+        self._wake = threading.Event()
+        self._closed = False
 
-    def open(self, changed: Callable[[], None]) -> None:
-        """Begin to follow what is given away, and to give slugs away.
+    def open(self, changed: Callable[[], None], list_unnamed: "Callable[[], list[Unnamed]]") -> None:
+        """Begin to follow what is given away, and to give slugs to projects that have none.
 
         Args:
             changed: told after each change; in the line's thread.
+            list_unnamed: gives the projects that have no slug; called in a thread of its own after `look`.
         """
         self._changed = changed
+        self._list_unnamed = list_unnamed
         self.mirror.open()
         threading.Thread(target=self._work, name="fleet-slugs", daemon=True).start()
 
     def close(self) -> None:
         """Give no more away."""
-        self._wanted.put(None)
+        self._closed = True
+        self._wake.set()
+
+    def look(self) -> None:
+        """See whether there are projects without a slug; gives at once."""
+        self._wake.set()
 
     def find(self, known: Known) -> Slug | None:
         """Give the slug of a machine's project; None as long as it has none."""
         machine, slug = self._by_project.get(known.id, ("", None))
         return slug if machine == known.machine else None
-
-    def ask_for(self, known: Known, machine: str) -> None:
-        """Have a slug given to a project that has none; gives at once.
-
-        Args:
-            known: the project.
-            machine: what its machine is called.
-        """
-        if known.id not in self._asked:
-            self._asked.add(known.id)
-            self._wanted.put((known, machine))
 
     def _take_change(self) -> None:
         # Of several slugs of one project, which only a mishap can bring, the oldest counts.
@@ -88,41 +89,40 @@ class SlugBook:
         self._changed()
 
     def _work(self) -> None:
-        while (wanted := self._wanted.get()) is not None:
+        while not self._closed:
+            self._wake.wait()
+            self._wake.clear()
             try:
-                self._give(*wanted)
-            except ExeoraError as error:
-                log.warning("a project has no slug yet: %s", error.message)
-                timer = threading.Timer(_AGAIN_SECONDS, self._wanted.put, (wanted,))
+                for known, machine in self._list_unnamed():
+                    self._give(known, machine)
+            except Exception as error:  # noqa: BLE001 - whatever it is, the next attempt follows
+                log.warning("a project has no slug yet: %r", error)
+                timer = threading.Timer(_AGAIN_SECONDS, self._wake.set)
                 timer.daemon = True
                 timer.start()
-            else:
-                self._asked.discard(wanted[0].id)
 
     def _give(self, known: Known, machine: str) -> None:
         if self.find(known) is not None:
             return
-        self._require_own(known)
+        if not self._is_own(known):
+            return
         owner = _Owner(machine=known.machine, project=known.id)
         for slug in list_choices(known, machine):
             if self._take(slug, owner):
                 return
         raise ToolFailed("every slug for it is taken", reason="slug_taken")
 
-    def _require_own(self, known: Known) -> None:
-        """See that the project is no other machine's; the slug of one that is gone is given up.
-
-        Raises:
-            ToolFailed: reason `project_taken`.
-        """
+    def _is_own(self, known: Known) -> bool:
+        """Whether the project is no other machine's; the slug of one that is gone is given up."""
         for slug, (owner, revision) in dict(self.mirror.values).items():
             if owner.project == known.id and owner.machine != known.machine:
                 if not self._is_free(owner):
-                    raise ToolFailed(
-                        f"machine {known.machine} publishes a project of machine {owner.machine}: it is not listed",
-                        reason="project_taken",
-                    )
+                    if known.id not in self._refused:
+                        self._refused.add(known.id)
+                        log.warning("machine %s publishes a project of machine %s", known.machine, owner.machine)
+                    return False
                 self._bucket.delete(slug, last=revision)
+        return True
 
     def _take(self, slug: Slug, owner: _Owner) -> bool:
         """Take a slug; False when it is another's."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from exeora_ws.errors import InvalidArguments
+from exeora_ws.fleet import require_extra
 
 from exeora_cli import answer
 from exeora_cli.group import Group
@@ -90,6 +91,7 @@ def _serve(
     own = {"host": nats_host, "port": nats_port, "certificate": nats_certificate, "key": nats_key}
     chosen = _Chosen(embedded, tuple(nats or ()), credential, {k: v for k, v in own.items() if v is not None}, replicas)
     chosen.check()
+    require_extra()
     from exeora_ws.serve.options import Capacity, HttpOptions
 
     options = HttpOptions(
@@ -102,7 +104,7 @@ def _serve(
     _Serving(session, chosen).run(options, toolset or [])
 
 
-group = Group("Agents", "gateway", "MCP over HTTP for the projects of many machines.", main=_serve)
+group = Group("Fleet", "gateway", "MCP over HTTP for the projects of many machines.", main=_serve)
 group.describe_main(
     """
     exeora gateway --embedded
@@ -233,6 +235,7 @@ def _show_next(facts: Any) -> list[str]:
 @contextmanager
 def reach_state(credential: Path | None) -> "Iterator[Lines]":
     """Be connected for a moment: with a credential, or as whoever has the keys."""
+    require_extra()
     from exeora_ws.fleet.credentials import load_credential
     from exeora_ws.fleet.gateway import Lines, connect_lines
     from exeora_ws.fleet.home import FleetHome, operate
@@ -275,6 +278,7 @@ def add(
     from exeora_ws.fleet.home import FleetHome
     from exeora_ws.settings import find_places
 
+    require_extra()
     home = FleetHome(find_places())
     urls = home.find_public_urls(tuple(url or ()))
     made = home.require_keys().make_gateway(name, urls)
@@ -300,6 +304,7 @@ def nats_config(ctx: typer.Context) -> None:
     from exeora_ws.fleet.server_config import describe_trust, write_config
     from exeora_ws.settings import find_places
 
+    require_extra()
     keys = FleetHome(find_places()).ensure_keys()
     answer.print_bytes(write_config(describe_trust(keys)).encode())
 

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from exeora_ws.fleet.line import Line
     from exeora_ws.names import ProjectId
 
-token_group = Group("Agents", "token", "Tokens of the gateways' clients.", inside=gateway.group)
-policy_group = Group("Agents", "policy", "What the account allows at most.", inside=gateway.group)
+token_group = Group("Fleet", "token", "Tokens of the gateways' clients.", inside=gateway.group)
+policy_group = Group("Fleet", "policy", "What the account allows at most.", inside=gateway.group)
 
 _MAKE = "exeora gateway token create makes one"
 

@@ -1,0 +1,233 @@
+"""A whole fleet on loopback, as processes: a nats-server, gateways, machines with projects, clients of both eras."""
+
+import json
+import os
+import queue
+import signal
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import ExitStack, asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx2
+from exeora_ws.app import App, open_app
+from exeora_ws.fleet.gateway import connect_lines
+from exeora_ws.fleet.home import FleetAddress, FleetHome
+from exeora_ws.fleet.server import NatsServer, start_server
+from exeora_ws.fleet.server_config import ServerOptions
+from exeora_ws.fleet.wire import new_gateway_id
+from exeora_ws.settings import find_places
+from exeora_ws.workspaces.place import Project
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+
+from conftest import sealed_environment
+from support.commandline import COMMAND, CommandLine, Done, child_environment
+from support.repositories import RepositoryMaker
+
+ERAS = ("legacy", "2026-07-28")
+_IDENTITY = "[user]\n\tname = Ada Test\n\temail = ada@example.invalid\n"
+
+
+def find_free_port() -> int:
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        return int(held.getsockname()[1])
+
+
+class Host:
+    """One user's places on one computer."""
+
+    def __init__(self, home: Path) -> None:
+        home.mkdir(parents=True)
+        (home / ".gitconfig").write_text(_IDENTITY)
+        self.home = home
+        self.environment = {
+            **sealed_environment(home),
+            "EXEORA_DATA_DIR": str(home / "data" / "exeora"),
+            "EXEORA_CONFIG_PATH": str(home / "config" / "config.json"),
+        }
+        self.places = find_places(self.environment)
+        self.exeora = CommandLine(home, self.environment)
+
+    def open_app(self) -> App:
+        return open_app(self.places)
+
+
+class Running:
+    """A process of ours that tells events, one document a line."""
+
+    def __init__(self, host: Host, *words: str, stdin: bytes = b"") -> None:
+        self.words = words
+        self.process = subprocess.Popen(
+            [*COMMAND, *words],
+            cwd=host.home,
+            env=child_environment(host.environment),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        assert self.process.stdin is not None
+        self.process.stdin.write(stdin)
+        self.process.stdin.close()
+        self.events: list[dict[str, Any]] = []
+        self._fresh: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self._fresh.put(json.loads(line))
+        self._fresh.put(None)
+
+    def wait(self, kind: str, seconds: float = 20.0) -> dict[str, Any]:
+        """Wait for an event of a kind; gives it."""
+        end = time.monotonic() + seconds
+        while True:
+            event = self._fresh.get(timeout=max(0.01, end - time.monotonic()))
+            if event is None:
+                assert self.process.stderr is not None
+                raise AssertionError(f"{self.words} has ended: {self.process.stderr.read().decode()}")
+            self.events.append(event)
+            if event["event"] == kind:
+                return event
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait()
+
+    def end(self, seconds: float = 10.0) -> int:
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+        code = self.process.wait(seconds)
+        for stream in (self.process.stdout, self.process.stderr):
+            if stream is not None and stream is self.process.stderr:
+                stream.close()
+        return code
+
+    def discard(self) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+
+
+class Gateway(Running):
+    """A running `exeora gateway`."""
+
+    def __init__(self, host: Host, *words: str) -> None:
+        super().__init__(host, "gateway", "--port", "0", "--json", *words)
+        self.ready = self.wait("ready")
+        self.url: str = self.ready["url"]
+
+    @asynccontextmanager
+    async def connect(self, era: str, secret: str, path: str = "/mcp", **options: Any) -> AsyncIterator[Client]:
+        mode = "auto" if era == "2026-07-28" else era
+        headers = {"Authorization": f"Bearer {secret}"}
+        async with httpx2.AsyncClient(headers=headers, timeout=60) as http:
+            target = streamable_http_client(self.url + path, http_client=http)
+            async with Client(target, mode=mode, cache=None, **options) as client:
+                assert client.protocol_version == ("2025-11-25" if era == "legacy" else era)
+                yield client
+
+
+class Machine(Running):
+    """A running `exeora connect`."""
+
+    def __init__(self, host: Host, credential: str) -> None:
+        super().__init__(host, "connect", "-", "--json", stdin=credential.encode() + b"\n")
+        self.id: str = self.wait("connected")["machine"]
+
+
+class Fleet:
+    """A fleet in a folder: `hub` has the keys and its nats-server; every machine is a host of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.hub = Host(folder / "hub")
+        self.home = FleetHome(self.hub.places)
+        self.keys = self.home.ensure_keys()
+        self.port = find_free_port()
+        self.server: NatsServer | None = None
+        self.start_server()
+        self.home.store_address(FleetAddress(urls=(self.nats,)))
+        self.hosts: dict[str, Host] = {}
+        self._leaving = ExitStack()
+
+    @property
+    def nats(self) -> str:
+        return f"nats://127.0.0.1:{self.port}"
+
+    def start_server(self) -> None:
+        self.server = start_server(self.keys, ServerOptions(self.folder / "nats", port=self.port))
+
+    def kill_server(self) -> None:
+        assert self.server is not None
+        os.kill(self.server.pid, signal.SIGKILL)
+        assert self.server.wait_for_end(5)
+        self.server.close()
+
+    def start_gateway(self, *words: str) -> Gateway:
+        gateway = Gateway(self.hub, *(words or ("--nats", self.nats)))
+        self._leaving.callback(gateway.discard)
+        return gateway
+
+    def make_host(self, name: str) -> Host:
+        self.hosts[name] = Host(self.folder / name)
+        return self.hosts[name]
+
+    def add_machine(self, name: str) -> str:
+        """Give a new machine's credential."""
+        with self.operating() as roster:
+            return roster.add(name, (self.nats,)).to_text()
+
+    @contextmanager
+    def operating(self) -> Iterator[Any]:
+        from exeora_ws.fleet.home import operate
+
+        with operate(self.home, self.keys) as operation:
+            yield operation.roster
+
+    def start_machine(self, name: str, credential: str) -> Machine:
+        machine = Machine(self.hosts[name], credential)
+        self._leaving.callback(machine.discard)
+        return machine
+
+    def run(self, *words: str, stdin: str = "") -> Done:
+        """Run a command where the keys are."""
+        return self.hub.exeora(*words, stdin=stdin)
+
+    def make_token(self, **options: Any) -> str:
+        from exeora_ws.fleet.buckets import TOKENS_BUCKET, Bucket
+        from exeora_ws.fleet.tokens import TokenStore
+
+        lines = connect_lines(self.keys.make_gateway("test", (self.nats,)), new_gateway_id())
+        try:
+            return TokenStore(Bucket(lines.state, TOKENS_BUCKET)).create("test", **options)[1]
+        finally:
+            lines.close()
+
+    def close(self) -> None:
+        self._leaving.close()
+        if self.server is not None:
+            self.server.close()
+
+
+def add_project(host: Host, name: str) -> Project:
+    """Make a repository and register it."""
+    folder = RepositoryMaker(host.home / "repositories")(name)
+    return host.open_app().inventory.register_project(folder, exact=False)[0]
+
+
+def eventually(look: Callable[[], Any], seconds: float = 10.0) -> Any:
+    """Look until it is so; gives what was seen."""
+    end = time.monotonic() + seconds
+    while True:
+        seen = look()
+        if seen:
+            return seen
+        assert time.monotonic() < end, "it did not come about"
+        time.sleep(0.02)
