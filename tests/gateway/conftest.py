@@ -1,4 +1,4 @@
-"""One fleet for the tests of a file: two gateways, machines `one` (projects `app` and `web`) and `two` (another `app`)."""
+"""One fleet for the tests of a file: two gateways, machines `one` (projects `app`, `web`) and `two` (another `app`)."""
 
 import os
 from contextlib import contextmanager
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import pytest
 
 from support.gateway import ERAS, Fleet, Gateway, Machine, add_project, eventually
+from support.upstream_world import program
 
 
 @pytest.fixture
@@ -50,13 +51,15 @@ class World:
 
 
 @contextmanager
-def run_world(folder, *, gateways=2):
+def run_world(folder, *, gateways=2, servers=()):
     fleet = Fleet(folder)
     try:
         with own_environment(fleet.hub.environment):
             projects = {}
             for name, slugs in (("one", ("app", "web")), ("two", ("app",))):
                 host = fleet.make_host(name)
+                if name in servers:
+                    host.write_servers(servers[name])
                 projects[name] = {slug: add_project(host, slug) for slug in slugs}
         running = [fleet.start_gateway() for _ in range(gateways)]
         credentials = {name: fleet.add_machine(name) for name in ("one", "two")}
@@ -80,5 +83,6 @@ def list_slugs(fleet):
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory):
-    with run_world(tmp_path_factory.mktemp("fleet")) as running:
+    servers = {"one": {"plain": program("plain")}, "two": {"plain": program("plain")}}
+    with run_world(tmp_path_factory.mktemp("fleet"), servers=servers) as running:
         yield running

@@ -13,9 +13,11 @@ from contextlib import ExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
+import anyio
 import httpx2
 from exeora_ws.app import App, open_app
-from exeora_ws.fleet.gateway import connect_lines
+from exeora_ws.fleet.clock import FleetClock
+from exeora_ws.fleet.gateway import Lines, connect_lines
 from exeora_ws.fleet.home import FleetAddress, FleetHome
 from exeora_ws.fleet.server import NatsServer, start_server
 from exeora_ws.fleet.server_config import ServerOptions
@@ -53,6 +55,10 @@ class Host:
         }
         self.places = find_places(self.environment)
         self.exeora = CommandLine(home, self.environment)
+
+    def write_servers(self, servers: dict[str, Any]) -> None:
+        """Set the user's upstream servers."""
+        self.places.mcp_file.write_text(json.dumps({"mcpServers": servers}))
 
     def open_app(self) -> App:
         return open_app(self.places)
@@ -137,8 +143,9 @@ class Gateway(Running):
 class Machine(Running):
     """A running `exeora connect`."""
 
-    def __init__(self, host: Host, credential: str) -> None:
-        super().__init__(host, "connect", "-", "--json", stdin=credential.encode() + b"\n")
+    def __init__(self, host: Host, credential: str | None) -> None:
+        words = ("connect", "--json") if credential is None else ("connect", "-", "--json")
+        super().__init__(host, *words, stdin=b"" if credential is None else credential.encode() + b"\n")
         self.id: str = self.wait("connected")["machine"]
 
 
@@ -191,10 +198,33 @@ class Fleet:
         with operate(self.home, self.keys) as operation:
             yield operation.roster
 
+    def add_own_project(self, host: str, name: str) -> Project:
+        """Register a new repository on a host."""
+        return add_project(self.hosts[host], name)
+
+    def start_again(self, name: str) -> Machine:
+        """Start a machine that has been connected before: it has kept its credential."""
+        machine = Machine(self.hosts[name], None)
+        self._leaving.callback(machine.discard)
+        return machine
+
     def start_machine(self, name: str, credential: str) -> Machine:
         machine = Machine(self.hosts[name], credential)
         self._leaving.callback(machine.discard)
         return machine
+
+    @contextmanager
+    def connected(self) -> "Iterator[tuple[Lines, Callable[[], int]]]":
+        """Be a gateway; gives its connections and its clock."""
+        clock = FleetClock()
+        self.gateway_id = new_gateway_id()
+        lines = connect_lines(self.keys.make_gateway("test", (self.nats,)), self.gateway_id)
+        try:
+            lines.calls.accompany(clock.keep)
+            clock.await_known(10)
+            yield lines, clock.now_ms
+        finally:
+            lines.close()
 
     def run(self, *words: str, stdin: str = "") -> Done:
         """Run a command where the keys are."""
@@ -231,3 +261,22 @@ def eventually(look: Callable[[], Any], seconds: float = 10.0) -> Any:
             return seen
         assert time.monotonic() < end, "it did not come about"
         time.sleep(0.02)
+
+
+async def until(look: Callable[[], Any], seconds: float = 10.0) -> None:
+    """As `eventually`, while the event loop goes on."""
+    with anyio.fail_after(seconds):
+        while not look():  # noqa: ASYNC110 - in another process
+            await anyio.sleep(0.02)
+
+
+def find_result(answer: Any) -> Any:
+    """Give the structured content of a call that did not fail."""
+    assert not answer.is_error, answer.structured_content
+    return answer.structured_content
+
+
+def find_error(answer: Any) -> Any:
+    """Give the error of a call that failed."""
+    assert answer.is_error, answer.structured_content
+    return answer.structured_content["error"]
