@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import nats.errors
 import nats.js.errors
 from nats.aio.client import Client
-from nats.js.api import KeyValueConfig, StorageType, StreamConfig
+from nats.js.api import DiscardPolicy, StorageType, StreamConfig
 from nats.js.kv import KeyValue
 
 from exeora_ws.errors import ToolFailed
@@ -31,6 +31,7 @@ _CHECK_SECONDS = 5.0
 _AGAIN_SECONDS = 1.0
 _AUDIT_SECONDS = 90 * 86_400
 _AUDIT_BYTES = 1_000_000_000
+_ENTRY_BYTES = 1_000_000
 _DELETED = ("DEL", "PURGE")
 
 
@@ -205,9 +206,7 @@ async def _ensure(client: Client, replicas: int) -> None:
         try:
             await stream.key_value(name)
         except nats.js.errors.NotFoundError:
-            await stream.create_key_value(
-                KeyValueConfig(bucket=name, history=1, replicas=replicas, storage=StorageType.FILE)
-            )
+            await stream.add_stream(_describe_bucket(name, replicas))
     try:
         await stream.stream_info(AUDIT_STREAM)
     except nats.js.errors.NotFoundError:
@@ -221,6 +220,25 @@ async def _ensure(client: Client, replicas: int) -> None:
                 storage=StorageType.FILE,
             )
         )
+
+
+def _describe_bucket(name: str, replicas: int) -> StreamConfig:
+    """Give the stream of a bucket: as the library would make it, but that no header may purge.
+
+    `Nats-Rollup: all` with a write to one key would take all others away, whoever's they are. Deleting marks a key.
+    """
+    return StreamConfig(
+        name=f"KV_{name}",
+        subjects=[f"$KV.{name}.>"],
+        max_msgs_per_subject=1,
+        max_msg_size=_ENTRY_BYTES,
+        allow_rollup_hdrs=False,
+        deny_delete=True,
+        allow_direct=True,
+        discard=DiscardPolicy.NEW,
+        num_replicas=replicas,
+        storage=StorageType.FILE,
+    )
 
 
 def _read(update: KeyValue.Entry) -> Entry:

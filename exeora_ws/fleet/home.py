@@ -214,7 +214,7 @@ def operate(home: FleetHome, keys: Keys) -> Iterator[Operation]:
             each.open(_CONNECT_SECONDS)
             leaving.callback(each.close)
         ensure_buckets(state)
-        yield Operation(keys, urls, Roster(keys, urls, state), state, line)
+        yield Operation(keys, urls, Roster(keys, state), state, line)
 
 
 def _path(text: str | None) -> Path | None:

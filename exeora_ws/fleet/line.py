@@ -135,6 +135,11 @@ class Line:
         return client is not None and client.is_connected
 
     @property
+    def urls(self) -> tuple[str, ...]:
+        """Where servers are: those that were named, and the others of their cluster as far as they have told."""
+        return self._urls
+
+    @property
     def max_payload(self) -> int:
         """The most that one publication may hold, in bytes."""
         client = self._client

@@ -51,14 +51,12 @@ class Roster:
 
     Args:
         keys: the operator's.
-        urls: where the servers are, for connecting to the account of the servers themselves.
-        state: the connection to the buckets.
+        state: the connection to the buckets; where it leads, the servers themselves are spoken to.
         authority: as for `Line`.
     """
 
-    def __init__(self, keys: Keys, urls: tuple[str, ...], state: Line, authority: str | None = None) -> None:
+    def __init__(self, keys: Keys, state: Line, authority: str | None = None) -> None:
         self._keys = keys
-        self._urls = urls
         self._state = state
         self._authority = authority
         self._machines = Bucket(state, MACHINES_BUCKET)
@@ -174,7 +172,7 @@ class Roster:
             revoked = self._collect_revoked()
             if revoked == told:
                 return
-            push_line_account(self._keys, self._urls, revoked, self._authority)
+            push_line_account(self._keys, self._state.urls, revoked, self._authority)
             told = revoked
 
     def _collect_revoked(self) -> dict[str, int]:
