@@ -12,7 +12,7 @@ import msgspec
 from nats.aio.client import Client
 from nats.js.api import ConsumerConfig, DeliverPolicy
 
-from exeora_ws.errors import ExeoraError, Forbidden
+from exeora_ws.errors import ExecutorOffline, ExeoraError, Forbidden
 from exeora_ws.fleet import wire
 from exeora_ws.fleet.line import Line
 from exeora_ws.policy.audit import CallFacts
@@ -65,6 +65,7 @@ class FleetAudit:
         """Record that a call is about to be sent.
 
         Raises:
+            ExecutorOffline: reason `fleet_unreachable`: there is no connection to do either over.
             Forbidden: reason `audit_unwritable`: what cannot be recorded is not done.
         """
         return Begun(self._write(facts, None, None))
@@ -102,6 +103,12 @@ class FleetAudit:
 
         try:
             self._line.run(publish, _SECONDS)
+        except ExecutorOffline as error:
+            raise ExecutorOffline(
+                "the gateway has no connection to the fleet; the call has not run",
+                reason="fleet_unreachable",
+                hint="it connects again by itself: call it again in a moment",
+            ) from error
         except ExeoraError as error:
             raise Forbidden(
                 "the call was not made because it could not be recorded",

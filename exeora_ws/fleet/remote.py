@@ -256,6 +256,16 @@ class _Waiting:
             self._line.publish(
                 wire.name_call(machine), first, reply=wire.name_reply(envelope.gateway, machine, self.call)
             )
+        except ExecutorOffline as error:
+            if error.reason != "not_connected":
+                raise self._lost(
+                    "the gateway's connection was lost as it was sent, and its machine is not heard"
+                ) from error
+            raise ExecutorOffline(
+                "the gateway has no connection to the fleet; the call has not run",
+                reason="fleet_unreachable",
+                hint="it connects again by itself: call it again in a moment",
+            ) from error
         except ToolTimeout:
             raise self._lost("the gateway's connection does not take it") from None
         for frame in others:

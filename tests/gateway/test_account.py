@@ -71,7 +71,6 @@ async def test_a_machine_goes_by_the_accounts_policy_too_whoever_sends_the_call(
             machines.call(sending, Caller(Face.HTTP, "test", "session-1", Scope(bound=project.id)))
         machines.close()
     assert refused.value.reason == "denied"
-    assert "the account's policy" in refused.value.message or "denied" in refused.value.message
     assert not (project.root / "second.txt").exists()
 
 
@@ -174,7 +173,7 @@ def _read_audit(world):
 
 
 async def _names(client):
-    return {tool.name for tool in (await client.list_tools()).tools if not tool.name.startswith("mcp__") or True}
+    return {tool.name for tool in (await client.list_tools()).tools}
 
 
 async def _lacks(client, tool):
@@ -185,8 +184,8 @@ async def until_async(look, wanted, seconds=8.0):
     with anyio.fail_after(seconds):
         while True:
             found = await look()
-            if found == wanted or (
-                isinstance(wanted, set) and {n for n in found if not n.startswith("mcp__")} == wanted
-            ):
+            if isinstance(found, set):
+                found = {name for name in found if not name.startswith("mcp__")}
+            if found == wanted:
                 return
             await anyio.sleep(0.05)

@@ -4,10 +4,9 @@ import os
 import signal
 import time
 
-import anyio
 import pytest
 
-from support.gateway import find_error, find_result, until
+from support.gateway import find_error, find_result, until, until_true
 
 pytestmark = pytest.mark.anyio
 
@@ -83,13 +82,16 @@ async def test_a_machine_that_was_sent_away_is_not_there_any_more(world):
 
 
 async def until_listed(client, slug):
-    with anyio.fail_after(15):
-        while slug not in [p["slug"] for p in find_result(await client.call_tool("list_projects", {}))["projects"]]:
-            await anyio.sleep(0.05)
+    async def is_listed():
+        return slug in [p["slug"] for p in find_result(await client.call_tool("list_projects", {}))["projects"]]
+
+    await until_true(is_listed)
 
 
 async def until_run(client):
     """Call until a call runs again."""
-    with anyio.fail_after(15):
-        while (await client.call_tool("run_command", {"command": "true"})).is_error:
-            await anyio.sleep(0.1)
+
+    async def runs():
+        return not (await client.call_tool("run_command", {"command": "true"})).is_error
+
+    await until_true(runs)

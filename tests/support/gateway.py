@@ -8,19 +8,24 @@ import socket
 import subprocess
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import ExitStack, asynccontextmanager, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import anyio
 import httpx2
+import pytest
 from exeora_ws.app import App, open_app
+from exeora_ws.fleet.buckets import SLUGS_BUCKET, TOKENS_BUCKET, Bucket
 from exeora_ws.fleet.clock import FleetClock
 from exeora_ws.fleet.gateway import Lines, connect_lines
-from exeora_ws.fleet.home import FleetAddress, FleetHome
+from exeora_ws.fleet.home import FleetAddress, FleetHome, operate
 from exeora_ws.fleet.server import NatsServer, start_server
 from exeora_ws.fleet.server_config import ServerOptions
+from exeora_ws.fleet.slugs import list_slugs
+from exeora_ws.fleet.tokens import TokenStore
 from exeora_ws.fleet.wire import new_gateway_id
 from exeora_ws.settings import find_places
 from exeora_ws.workspaces.place import Project
@@ -193,8 +198,6 @@ class Fleet:
 
     @contextmanager
     def operating(self) -> Iterator[Any]:
-        from exeora_ws.fleet.home import operate
-
         with operate(self.home, self.keys) as operation:
             yield operation.roster
 
@@ -231,9 +234,6 @@ class Fleet:
         return self.hub.exeora(*words, stdin=stdin)
 
     def make_token(self, **options: Any) -> str:
-        from exeora_ws.fleet.buckets import TOKENS_BUCKET, Bucket
-        from exeora_ws.fleet.tokens import TokenStore
-
         lines = connect_lines(self.keys.make_gateway("test", (self.nats,)), new_gateway_id())
         try:
             return TokenStore(Bucket(lines.state, TOKENS_BUCKET)).create("test", **options)[1]
@@ -270,6 +270,13 @@ async def until(look: Callable[[], Any], seconds: float = 10.0) -> None:
             await anyio.sleep(0.02)
 
 
+async def until_true(ask: Callable[[], Awaitable[bool]], seconds: float = 15.0) -> None:
+    """Ask until the answer is yes."""
+    with anyio.fail_after(seconds):
+        while not await ask():  # noqa: ASYNC110 - in another process
+            await anyio.sleep(0.05)
+
+
 def find_result(answer: Any) -> Any:
     """Give the structured content of a call that did not fail."""
     assert not answer.is_error, answer.structured_content
@@ -280,3 +287,61 @@ def find_error(answer: Any) -> Any:
     """Give the error of a call that failed."""
     assert answer.is_error, answer.structured_content
     return answer.structured_content["error"]
+
+
+@contextmanager
+def own_environment(environment: dict[str, str]) -> Iterator[None]:
+    """Have this process run with one host's environment: whatever is made in it is that host's."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in os.environ.keys() - environment.keys():
+            patch.delenv(name)
+        for name, value in environment.items():
+            patch.setenv(name, value)
+        yield
+
+
+@dataclass
+class World:
+    """A running fleet."""
+
+    fleet: Fleet
+    one: Machine
+    two: Machine
+    gateways: list[Gateway]
+    secret: str
+    projects: dict[str, dict[str, Project]]
+
+    @property
+    def gateway(self) -> Gateway:
+        return self.gateways[0]
+
+    def host(self, name: str) -> Host:
+        return self.fleet.hosts[name]
+
+
+@contextmanager
+def run_world(folder: Path, *, gateways: int = 2, servers: dict[str, Any] | None = None) -> Iterator["World"]:
+    """Run a fleet of two machines: `one` with projects `app` and `web`, `two` with another `app`."""
+    fleet = Fleet(folder)
+    try:
+        with own_environment(fleet.hub.environment):
+            projects = {}
+            for name, slugs in (("one", ("app", "web")), ("two", ("app",))):
+                host = fleet.make_host(name)
+                if servers and name in servers:
+                    host.write_servers(servers[name])
+                projects[name] = {slug: add_project(host, slug) for slug in slugs}
+        running = [fleet.start_gateway() for _ in range(gateways)]
+        credentials = {name: fleet.add_machine(name) for name in ("one", "two")}
+        one = fleet.start_machine("one", credentials["one"])
+        eventually(lambda: "app" in list_fleet_slugs(fleet))
+        two = fleet.start_machine("two", credentials["two"])
+        eventually(lambda: len(list_fleet_slugs(fleet)) == 3)
+        yield World(fleet, one, two, running, fleet.make_token(), projects)
+    finally:
+        fleet.close()
+
+
+def list_fleet_slugs(fleet: Fleet) -> dict[str, Any]:
+    with operate(fleet.home, fleet.keys) as operation:
+        return list_slugs(Bucket(operation.state, SLUGS_BUCKET))
