@@ -122,7 +122,7 @@ async def test_what_a_session_has_started_ends_with_it_on_the_machine(world):
 
 
 async def test_the_toolset_of_a_path_is_run_on_the_machine_too(world):
-    gateway = world.fleet.start_gateway("--nats", world.fleet.nats, "--toolset", "sandbox")
+    gateway = world.fleet.start_gateway(*world.fleet.name_servers(), "--toolset", "sandbox")
     async with gateway.connect("2026-07-28", world.secret, "/p/web/sandbox/mcp") as client:
         assert {tool.name for tool in (await client.list_tools()).tools} == TOOLS
         done = await client.call_tool("project_exec", {"command": "pwd"})

@@ -9,7 +9,7 @@ import subprocess
 import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import ExitStack, asynccontextmanager, contextmanager
+from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,19 +18,21 @@ import anyio
 import httpx2
 import pytest
 from exeora_ws.app import App, open_app
-from exeora_ws.fleet.buckets import SLUGS_BUCKET, TOKENS_BUCKET, Bucket
+from exeora_ws.errors import ExeoraError
+from exeora_ws.fleet.buckets import BUCKETS, SLUGS_BUCKET, TOKENS_BUCKET, Bucket, ensure_buckets
 from exeora_ws.fleet.clock import FleetClock
 from exeora_ws.fleet.gateway import Lines, connect_lines
 from exeora_ws.fleet.home import FleetAddress, FleetHome, operate
 from exeora_ws.fleet.server import NatsServer, start_server
-from exeora_ws.fleet.server_config import ServerOptions
+from exeora_ws.fleet.server_config import Cluster, ServerOptions
 from exeora_ws.fleet.slugs import list_slugs
 from exeora_ws.fleet.tokens import TokenStore
-from exeora_ws.fleet.wire import new_gateway_id
+from exeora_ws.fleet.wire import AUDIT_STREAM, new_gateway_id
 from exeora_ws.settings import find_places
 from exeora_ws.workspaces.place import Project
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
+from nats.aio.client import Client as NatsClient
 
 from conftest import sealed_environment
 from support.commandline import COMMAND, CommandLine, Done, child_environment
@@ -155,37 +157,80 @@ class Machine(Running):
 
 
 class Fleet:
-    """A fleet in a folder: `hub` has the keys and its nats-server; every machine is a host of its own."""
+    """A fleet in a folder: `hub` has the keys, beside it stand the nats-servers; every machine is a host of its own."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, servers: int = 1) -> None:
         self.folder = folder
         self.hub = Host(folder / "hub")
         self.home = FleetHome(self.hub.places)
         self.keys = self.home.ensure_keys()
-        self.port = find_free_port()
-        self.server: NatsServer | None = None
-        self.start_server()
-        self.home.store_address(FleetAddress(urls=(self.nats,)))
+        self.ports = [find_free_port() for _ in range(servers)]
+        self._routes = tuple(f"127.0.0.1:{find_free_port()}" for _ in range(servers if servers > 1 else 0))
+        self.servers: dict[int, NatsServer] = {}
         self.hosts: dict[str, Host] = {}
         self._leaving = ExitStack()
+        self.home.store_address(FleetAddress(urls=self.urls))
+        for number in range(servers):
+            self.start_server(number)
+        self._ensure_buckets()
 
     @property
-    def nats(self) -> str:
-        return f"nats://127.0.0.1:{self.port}"
+    def urls(self) -> tuple[str, ...]:
+        return tuple(f"nats://127.0.0.1:{port}" for port in self.ports)
 
-    def start_server(self) -> None:
-        self.server = start_server(self.keys, ServerOptions(self.folder / "nats", port=self.port))
+    def start_server(self, number: int = 0) -> None:
+        cluster = None
+        if self._routes:
+            cluster = Cluster("fleet", int(self._routes[number].rpartition(":")[2]), self._routes)
+        options = ServerOptions(
+            self.folder / f"nats-{number}", port=self.ports[number], name=f"n{number}", cluster=cluster
+        )
+        self.servers[number] = start_server(self.keys, options)
 
-    def kill_server(self) -> None:
-        assert self.server is not None
-        os.kill(self.server.pid, signal.SIGKILL)
-        assert self.server.wait_for_end(5)
-        self.server.close()
+    def kill_server(self, number: int = 0) -> None:
+        server = self.servers.pop(number)
+        os.kill(server.pid, signal.SIGKILL)
+        assert server.wait_for_end(5)
+        server.close()
+
+    def _ensure_buckets(self) -> None:
+        """Make the buckets, as soon as the servers have found each other."""
+
+        def ensure() -> bool:
+            with suppress(ExeoraError), self.connected() as (lines, _):
+                ensure_buckets(lines.state, replicas=len(self.ports))
+                return True
+            return False
+
+        eventually(ensure, 30)
+
+    async def is_whole(self) -> bool:
+        """Whether every server has what the others have, so that another may go."""
+
+        async def ask(client: NatsClient) -> bool:
+            stream = client.jetstream(timeout=2)
+            names = [f"KV_{name}" for name in BUCKETS] + [AUDIT_STREAM]
+            groups = [(await stream.stream_info(name)).cluster for name in names]
+            return all(
+                group is not None and group.leader and all(peer.current for peer in group.replicas or ())
+                for group in groups
+            )
+
+        def look() -> bool:
+            with suppress(ExeoraError), self.connected() as (lines, _):
+                return lines.state.run(ask, 5)
+            return False
+
+        return await anyio.to_thread.run_sync(look)
 
     def start_gateway(self, *words: str) -> Gateway:
-        gateway = Gateway(self.hub, *(words or ("--nats", self.nats)))
+        gateway = Gateway(self.hub, *(words or self.name_servers()))
         self._leaving.callback(gateway.discard)
         return gateway
+
+    def name_servers(self) -> tuple[str, ...]:
+        """Give the options of `exeora gateway` that name the servers."""
+        return tuple(word for url in self.urls for word in ("--nats", url))
 
     def make_host(self, name: str) -> Host:
         self.hosts[name] = Host(self.folder / name)
@@ -194,7 +239,7 @@ class Fleet:
     def add_machine(self, name: str) -> str:
         """Give a new machine's credential."""
         with self.operating() as roster:
-            return roster.add(name, (self.nats,)).to_text()
+            return roster.add(name, self.urls).to_text()
 
     @contextmanager
     def operating(self) -> Iterator[Any]:
@@ -221,7 +266,7 @@ class Fleet:
         """Be a gateway; gives its connections and its clock."""
         clock = FleetClock()
         self.gateway_id = new_gateway_id()
-        lines = connect_lines(self.keys.make_gateway("test", (self.nats,)), self.gateway_id)
+        lines = connect_lines(self.keys.make_gateway("test", self.urls), self.gateway_id)
         try:
             lines.calls.accompany(clock.keep)
             clock.await_known(10)
@@ -234,7 +279,7 @@ class Fleet:
         return self.hub.exeora(*words, stdin=stdin)
 
     def make_token(self, **options: Any) -> str:
-        lines = connect_lines(self.keys.make_gateway("test", (self.nats,)), new_gateway_id())
+        lines = connect_lines(self.keys.make_gateway("test", self.urls), new_gateway_id())
         try:
             return TokenStore(Bucket(lines.state, TOKENS_BUCKET)).create("test", **options)[1]
         finally:
@@ -242,8 +287,8 @@ class Fleet:
 
     def close(self) -> None:
         self._leaving.close()
-        if self.server is not None:
-            self.server.close()
+        for server in self.servers.values():
+            server.close()
 
 
 def add_project(host: Host, name: str) -> Project:
