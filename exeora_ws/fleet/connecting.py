@@ -178,6 +178,7 @@ class _Connection:
             return
         if state is LineState.CONNECTED:
             self._refused_at = None
+            self._machine.note_connected()
             self._publisher.begin_anew()
             self._say("back")
         elif state is LineState.LOST:

@@ -84,6 +84,14 @@ class Subscription:
         """End it."""
         self._line.unsubscribe(self)
 
+    def withdraw(self) -> None:
+        """End it, and come back when the server knows: whoever publishes there from now on is told that nobody is.
+
+        Raises:
+            ExeoraError: there is no connection; then the server will see for itself.
+        """
+        self._line.withdraw(self)
+
 
 class Line:
     """A connection that is made again whenever it is lost. Thread-safe.
@@ -246,6 +254,10 @@ class Line:
         with suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self._remove, subscription)
 
+    def withdraw(self, subscription: Subscription) -> None:
+        """End a subscription; called by its own `withdraw`."""
+        self._wait(self._withdraw(subscription), CONNECT_SECONDS, None)
+
     def call_later(self, seconds: float, action: Callable[[], None]) -> None:
         """Have something that does not block done in the line's thread after some time, unless it is closed by then."""
         with suppress(RuntimeError):
@@ -338,6 +350,7 @@ class Line:
                     error_cb=note,
                     tls=self._trust(url),
                 )
+                await self._subscribe_all(client)
         except (nats.errors.Error, OSError, TimeoutError) as error:
             with suppress(Exception):
                 await asyncio.wait_for(client.close(), _GRACE_SECONDS)
@@ -354,7 +367,6 @@ class Line:
     async def _live(self, client: Client, lost: asyncio.Event) -> None:
         """Use a connection until it is lost or no longer wanted."""
         assert self._stopping is not None  # noqa: S101 - set before
-        await self._subscribe_all(client)
         self._client, self._refusal = client, None
         self._learn(client)
         self._settled.set()
@@ -382,6 +394,8 @@ class Line:
         while fresh := [each for each in self._subscriptions if each not in done]:
             for subscription in fresh:
                 await self._hold(client, subscription)
+            # Not before the server has them is this a connection: who publishes to us shall not be told that nobody is.
+            await client.flush(timeout=int(CONNECT_SECONDS))
             done.update(fresh)
 
     def _learn(self, client: Client) -> None:
@@ -472,6 +486,14 @@ class Line:
             self._subscriptions.remove(subscription)
             if self.connected and subscription.held is not None:
                 self._begin_unsubscribe(subscription.held)
+
+    async def _withdraw(self, subscription: Subscription) -> None:
+        with suppress(ValueError):
+            self._subscriptions.remove(subscription)
+        client = self._require_client()
+        if subscription.held is not None:
+            await subscription.held.unsubscribe()
+            await client.flush(timeout=int(CONNECT_SECONDS))
 
     def _begin_unsubscribe(self, held: Any) -> None:
         async def end() -> None:

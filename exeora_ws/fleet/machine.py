@@ -11,6 +11,7 @@ import secrets
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
@@ -119,12 +120,21 @@ class Machine:
         subscribe(wire.name_answer(machine, "*"), self._take_answer)
         subscribe(wire.name_close(machine), self._take_close)
         subscribe(wire.name_ping(machine), self._take_ping)
-        subscribe(wire.name_call(machine), self._take_call, queue=wire.QUEUE)
+        self._taking = subscribe(wire.name_call(machine), self._take_call, queue=wire.QUEUE)
+
+    def note_connected(self) -> None:
+        """Note that there is a connection again; in the line's thread."""
+        self._note_connection(read_uptime())
 
     def close(self) -> bool:
         """Take every call back, answer it, and end all sessions; False when a call goes on in spite of that."""
+        with suppress(ExeoraError):
+            # The next caller is told at once that nobody is here; what came by now is answered below.
+            self._taking.withdraw()
         self._stopping.set()
         for call in self._list_hand():
+            if call.envelope is None:
+                self._finish(call, describe_error(_leaving()))
             self._cancel(call)
         ended = self._await_hand(END_SECONDS)
         self._end_sessions(self._tenants.end_all())
@@ -170,7 +180,7 @@ class Machine:
         """Take a call in hand; gives what refuses it."""
         with self._lock:
             if self._stopping.is_set():
-                return ExecutorOffline("the machine is leaving the fleet; the call has not run", reason="leaving")
+                return _leaving()
             if len(self._hand) >= self._options.at_once:
                 return ToolFailed(
                     f"the machine has {self._options.at_once} calls in hand; this one has not run",
@@ -194,8 +204,7 @@ class Machine:
         except ExeoraError as error:
             self._finish(call, describe_error(error))
         except RuntimeError:  # the workers have been sent home
-            leaving = ExecutorOffline("the machine is leaving the fleet; the call has not run", reason="leaving")
-            self._finish(call, describe_error(leaving))
+            self._finish(call, describe_error(_leaving()))
 
     def _check(self, call: CallInHand, envelope: wire.Envelope) -> wire.Envelope:
         if envelope.version > wire.VERSION:
@@ -417,6 +426,10 @@ class Machine:
                 return False
             threading.Event().wait(min(left, 0.01))
         return True
+
+
+def _leaving() -> ExecutorOffline:
+    return ExecutorOffline("the machine is leaving the fleet; the call has not run", reason="leaving")
 
 
 def _find_asking(call: CallInHand, envelope: wire.Envelope) -> Asking:

@@ -10,12 +10,16 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from exeora_ws.app import App
 from exeora_ws.fleet import wire
-from exeora_ws.fleet.buckets import ensure_buckets
-from exeora_ws.fleet.credentials import Credential, Keys, make_keys
+from exeora_ws.fleet.buckets import Bucket, ensure_buckets
+from exeora_ws.fleet.connecting import ConnectEvent, connect_machine
+from exeora_ws.fleet.credentials import Credential, Keys
+from exeora_ws.fleet.documents import ProjectRecord, unpack_project
 from exeora_ws.fleet.frames import Assembler, split
 from exeora_ws.fleet.line import Line, Message
-from exeora_ws.fleet.permissions import name_inbox
+from exeora_ws.fleet.machine import MachineOptions
+from exeora_ws.fleet.permissions import INVENTORY_BUCKET, name_inbox
 from exeora_ws.fleet.roster import Roster
 from exeora_ws.fleet.server import NatsServer, start_server
 from exeora_ws.fleet.server_config import Cluster, ServerOptions
@@ -240,4 +244,65 @@ def kill(server: NatsServer) -> None:
     assert server.wait_for_end(5)
 
 
-__all__ = ["Hand", "Heard", "Wire", "make_keys", "operating", "run_cluster", "run_server"]
+class MachineHere:
+    """A connected machine in this process."""
+
+    def __init__(self, app: App, credential: Credential, options: MachineOptions) -> None:
+        self.app, self.credential = app, credential
+        self.id = credential.identity
+        self.stop = threading.Event()
+        self.events: list[ConnectEvent] = []
+        self.error: BaseException | None = None
+        self.ended: bool | None = None
+        self._news = threading.Condition()
+        self._options = options
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            self.ended = connect_machine(self.app, self.credential, self._options, self._take, self.stop)
+        except Exception as error:  # noqa: BLE001 - the test looks at it
+            self.error = error
+        with self._news:
+            self._news.notify_all()
+
+    def _take(self, event: ConnectEvent) -> None:
+        with self._news:
+            self.events.append(event)
+            self._news.notify_all()
+
+    def kinds(self) -> list[str]:
+        return [event.kind for event in self.events]
+
+    def wait(self, kind: str, seconds: float = 10.0) -> ConnectEvent:
+        with self._news:
+            found = self._news.wait_for(lambda: kind in self.kinds() or self.error is not None, seconds)
+        if self.error is not None and kind not in self.kinds():
+            raise self.error
+        assert found, self.kinds()
+        return next(event for event in self.events if event.kind == kind)
+
+    def join(self, seconds: float = 10.0) -> None:
+        self._thread.join(seconds)
+        assert not self._thread.is_alive()
+
+    def close(self) -> None:
+        self.stop.set()
+        self.join()
+
+
+@contextmanager
+def connected(app: App, credential: Credential, **options: Any) -> Iterator[MachineHere]:
+    machine = MachineHere(app, credential, MachineOptions(**options))
+    try:
+        machine.wait("connected")
+        yield machine
+    finally:
+        machine.close()
+
+
+def find_record(hand: Hand, machine: str, project: str) -> ProjectRecord | None:
+    """What a machine has published of a project."""
+    entry = Bucket(hand.state, INVENTORY_BUCKET).find(f"{machine}.{project}")
+    return None if entry is None or entry.value is None else unpack_project(entry.value)
