@@ -94,5 +94,7 @@ FLEET_LOST_SECONDS = 60.0
 """A connection that has been gone that long is gone for good: a machine ends what it runs for gateways."""
 FLEET_DOCUMENT_BYTES = 900_000
 """One project's record in the inventory of the fleet, its catalog of upstream tools included, compressed."""
-FLEET_START_SECONDS = 10.0
+FLEET_START_SECONDS = 5.0
 """How long a call may take from the gateway to its beginning on the machine; a later one does not begin."""
+FLEET_LOOKED_AT = 1_000
+"""Of how many machines one listing finds out whether they are online."""

@@ -71,7 +71,7 @@ class AccountGate:
 
     def offered(self, tools: Iterable[AnyTool], projects: Iterable[Project], *, read_only: bool) -> list[AnyTool]:
         """Leave out what no project in reach offers."""
-        return choose_offered(tools, map(self._published, projects), read_only=read_only)
+        return choose_offered(tools, dict.fromkeys(map(self._published, projects)), read_only=read_only)
 
     def allows_proxied(self, project: Project, *, read_only: bool) -> bool:
         """Whether a project offers an upstream's tool."""

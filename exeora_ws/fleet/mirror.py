@@ -36,6 +36,11 @@ class Mirror(Generic[T]):
         """Begin to follow."""
         self._bucket.watch(self._take_all, self._take)
 
+    @property
+    def filled(self) -> bool:
+        """Whether it has ever held everything."""
+        return self._filled.is_set()
+
     def await_filled(self, seconds: float) -> None:
         """Wait until it holds what the bucket holds.
 

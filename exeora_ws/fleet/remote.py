@@ -7,9 +7,12 @@ the machine was lost, and that the call may have run.
 import queue
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
+
+from nats.aio.client import Client
 
 from exeora_ws.cancellation import Cancellation, Step
 from exeora_ws.errors import Cancelled, ExecutorOffline, ExeoraError, ToolTimeout
@@ -19,6 +22,8 @@ from exeora_ws.fleet.line import Line, Message
 from exeora_ws.limits import (
     APPROVAL_WAIT_SECONDS,
     FLEET_ALIVE_SECONDS,
+    FLEET_LOOKED_AT,
+    FLEET_LOST_SECONDS,
     FLEET_SILENT_CALL_SECONDS,
     FLEET_START_SECONDS,
 )
@@ -27,6 +32,8 @@ from exeora_ws.policy.gate import Answer, InputRequired
 from exeora_ws.policy.question import Question
 from exeora_ws.tools.call import Asking, Caller
 
+_PING_SECONDS = 0.4
+_FLUSH_SECONDS = 1.0
 _CANCELLED_SECONDS = 3.5
 """How long a call that was taken back may still be answered: its process tree gets 2 s before it is killed."""
 
@@ -74,6 +81,8 @@ class Machines:
         self._waiting: dict[str, _Waiting] = {}
         self._visited: dict[str, set[wire.MachineId]] = {}
         """Where each session's calls have been: these are told when it ends."""
+        self._endings: dict[str, _Ending] = {}
+        self._pings: dict[str, queue.SimpleQueue[Message]] = {}
 
     def open(self) -> None:
         """Hear what machines say to us, and say every two seconds that we are there."""
@@ -82,6 +91,7 @@ class Machines:
 
     def _say_alive(self) -> None:
         self._line.post(wire.GATEWAY_ALIVE, wire.encode(wire.Alive(gateway=self.gateway)))
+        self._repeat_endings()
         self._line.call_later(FLEET_ALIVE_SECONDS, self._say_alive)
 
     def call(self, sending: Sending, caller: Caller) -> Answered:
@@ -127,17 +137,85 @@ class Machines:
         """Hand a message to the call it is about; in the line's thread."""
         machine, call = wire.split_reply(message.subject)
         with self._lock:
-            waiting = self._waiting.get(call)
-        if waiting is not None and waiting.sending.machine == machine:
+            waiting, pings = self._waiting.get(call), self._pings.get(call)
+            if self._endings.get(call, _NO_ENDING).machine == machine and not message.nobody:
+                del self._endings[call]
+        if pings is not None:
+            pings.put(message)
+        elif waiting is not None and waiting.sending.machine == machine:
             waiting.heard.put(message)
 
+    def find_online(self, machines: Collection[wire.MachineId]) -> set[wire.MachineId]:
+        """Ask machines whether they are there; those that have not said so in a moment are not.
+
+        One that is not connected is told by the servers at once. Of more than `FLEET_LOOKED_AT`, the others are not
+        asked, and not given.
+        """
+        ping, said = wire.new_call_id(), queue.SimpleQueue[Message]()
+        asked, silent, online = list(machines)[:FLEET_LOOKED_AT], set[wire.MachineId](), set[wire.MachineId]()
+        end = time.monotonic() + _PING_SECONDS
+        with self._lock:
+            self._pings[ping] = said
+        try:
+            for machine in asked:
+                self._line.post(wire.name_ping(machine), b"{}", reply=wire.name_reply(self.gateway, machine, ping))
+            while self._line.connected and len(online) + len(silent) < len(asked):
+                message = said.get(timeout=max(0.0, end - time.monotonic()))
+                machine = wire.MachineId(wire.split_reply(message.subject)[0])
+                (silent if message.nobody else online).add(machine)
+        except queue.Empty:
+            pass
+        finally:
+            with self._lock:
+                del self._pings[ping]
+        return online & set(machines)
+
     def close_session(self, session: str) -> None:
-        """Have the machines where a session's calls have been end what it started."""
+        """Have the machines where a session's calls have been end what it started.
+
+        One that cannot hear it now is told again, until it has heard or has given us up.
+        """
+        data = wire.encode(wire.SessionEnd(gateway=self.gateway, session=session))
+        until = time.monotonic() + FLEET_LOST_SECONDS
         with self._lock:
             machines = self._visited.pop(session, set())
-        data = wire.encode(wire.SessionEnd(gateway=self.gateway, session=session))
-        for machine in machines:
-            self._line.post(wire.name_close(machine), data)
+            begun = {wire.new_call_id(): _Ending(machine, data, until) for machine in machines}
+            self._endings |= begun
+        for identity, ending in begun.items():
+            self._send_ending(identity, ending)
+
+    def _repeat_endings(self) -> None:
+        now = time.monotonic()
+        with self._lock:
+            self._endings = {identity: ending for identity, ending in self._endings.items() if ending.until > now}
+            left = list(self._endings.items())
+        for identity, ending in left:
+            self._send_ending(identity, ending)
+
+    def _send_ending(self, identity: str, ending: "_Ending") -> None:
+        reply = wire.name_reply(self.gateway, ending.machine, identity)
+        self._line.post(wire.name_close(ending.machine), ending.data, reply=reply)
+
+    def close(self) -> None:
+        """See that what was said has left."""
+        with suppress(ExeoraError):
+            self._line.run(_flush, _FLUSH_SECONDS)
+
+
+async def _flush(client: Client) -> None:
+    await client.flush()
+
+
+@dataclass(frozen=True, slots=True)
+class _Ending:
+    """The end of a session, as long as its machine has not said that it heard."""
+
+    machine: wire.MachineId
+    data: bytes
+    until: float
+
+
+_NO_ENDING = _Ending(wire.MachineId(""), b"", 0.0)
 
 
 class _Waiting:
@@ -164,7 +242,7 @@ class _Waiting:
         forget = self.caller.cancellation.on_cancel(lambda: self.heard.put(None))
         try:
             while True:
-                answered = self._next(envelope)
+                answered = self._next()
                 if answered is not None:
                     return answered
         finally:
@@ -178,12 +256,22 @@ class _Waiting:
             self._line.publish(
                 wire.name_call(machine), first, reply=wire.name_reply(envelope.gateway, machine, self.call)
             )
+        except ExecutorOffline as error:
+            if error.reason != "not_connected":
+                raise self._lost(
+                    "the gateway's connection was lost as it was sent, and its machine is not heard"
+                ) from error
+            raise ExecutorOffline(
+                "the gateway has no connection to the fleet; the call has not run",
+                reason="fleet_unreachable",
+                hint="it connects again by itself: call it again in a moment",
+            ) from error
         except ToolTimeout:
             raise self._lost("the gateway's connection does not take it") from None
         for frame in others:
             self._line.post(wire.name_part(machine, self.call), frame)
 
-    def _next(self, envelope: wire.Envelope) -> Answered | None:
+    def _next(self) -> Answered | None:
         """Wait for the next thing that is heard, and take it; gives the answer when that is it."""
         until = min(self._deadline, self._silent_at, self._given_up_at or self._deadline)
         try:

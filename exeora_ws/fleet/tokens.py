@@ -35,6 +35,11 @@ class _Row(msgspec.Struct, frozen=True, kw_only=True):
     hash: bytes
 
 
+Rows = list[tuple[_Row, int]]
+"""Tokens with their revisions."""
+Tokens = list[Token]
+
+
 class TokenStore:
     """Makes, lists and revokes them. Thread-safe.
 
@@ -71,7 +76,7 @@ class TokenStore:
         self._insert(token, secret)
         return token, secret
 
-    def list(self) -> list[Token]:
+    def list(self) -> Tokens:
         """Give all tokens, also those that open nothing any more, oldest first."""
         return sorted((row.token for row, _ in self._list_rows()), key=lambda token: (token.created, token.id))
 
@@ -104,7 +109,7 @@ class TokenStore:
     def _insert(self, token: Token, secret: str) -> None:
         self._bucket.put(token.id, _write(_Row(token=token, hash=hash_secret(secret))), last=0)
 
-    def _list_rows(self) -> "list[tuple[_Row, int]]":
+    def _list_rows(self) -> Rows:
         read = ((_read(entry), entry.revision) for entry in self._bucket.list().values())
         return [(row, revision) for row, revision in read if row is not None]
 

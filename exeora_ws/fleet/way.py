@@ -5,8 +5,9 @@ from typing import Any
 
 from exeora_ws.errors import InternalError, UnknownProject
 from exeora_ws.fleet.deadlines import find_limit
-from exeora_ws.fleet.directory import Directory, RemoteProject
+from exeora_ws.fleet.directory import Directory
 from exeora_ws.fleet.gate import AccountGate
+from exeora_ws.fleet.records import RemoteProject
 from exeora_ws.fleet.remote import Answered, Machines, Sending
 from exeora_ws.tools.call import AnyTool, Caller, Outcome, Scope, Way
 from exeora_ws.tools.gate import describe_facts, keep_record
@@ -96,8 +97,6 @@ def _find_remote(parsed: ParsedCall) -> RemoteProject | None:
 
 
 def _show(tool: AnyTool, answered: Answered) -> Outcome:
-    if answered.error is not None:
-        raise answered.error
     if answered.question is not None:
         return Outcome(tool.name, question=answered.question)
     if answered.verbatim is not None:

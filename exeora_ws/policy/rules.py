@@ -27,10 +27,10 @@ class Origin(StrEnum):
     """Where a rule or a setting came from, as a person would look it up."""
 
     DEFAULT = "the default"
-    ACCOUNT = "the account's policy at the gateway"
     USER = "your own policy in config.json"
     PROJECT = "exeora.toml in the project root"
     WORKSPACE = "exeora.toml in the workspace"
+    ACCOUNT = "the account's policy at the gateway"
 
 
 @dataclass(frozen=True, slots=True)
