@@ -92,7 +92,7 @@ class _Connection:
             credential.line,
             name_inbox(credential.identity),
             name=f"exeora machine {credential.identity}",
-            authority=credential.authority,
+            trust=credential.trust,
             on_state=self._note_state,
         )
         self._publisher = Publisher(app, self._line, self._clock, credential.identity, self._warn)
