@@ -30,6 +30,7 @@ ROOMS["exeora_cli"] = WORDS | {
     "tools.spec",
     "tools.call",
     "tools.services",
+    "tools.tokens",
     "serve",
     "fleet",
     "workspaces.place",

@@ -236,6 +236,9 @@ class Machine:
         except ExeoraError:
             return
         self._end_sessions(self._tenants.end_session(over.gateway, over.session))
+        if wire.split_reply(message.reply)[0] == self._machine:
+            # Else it is said again: a session whose end nobody heard would leave its processes running.
+            self._line.post(message.reply, wire.encode({}))
 
     def _take_ping(self, message: Message) -> None:
         machine, _ = wire.split_reply(message.reply)

@@ -81,6 +81,17 @@ async def test_a_machine_that_was_sent_away_is_not_there_any_more(world):
     await until(lambda: not os.path.exists(f"/proc/{running['pid']}"))
 
 
+async def test_the_end_of_a_session_is_told_again_when_nobody_could_hear_it(world):
+    """What it had started may not run on for as long as its gateway lives."""
+    async with world.gateway.connect("legacy", world.secret, "/p/web/mcp") as client:
+        started = find_result(await client.call_tool("start_command", {"command": "sleep 60"}))
+        world.fleet.kill_server()
+    world.fleet.start_server()
+    await until(lambda: not os.path.exists(f"/proc/{started['pid']}"))
+    async with world.gateway.connect("legacy", world.secret, "/p/web/mcp") as client:
+        await until_run(client)
+
+
 async def until_listed(client, slug):
     async def is_listed():
         return slug in [p["slug"] for p in find_result(await client.call_tool("list_projects", {}))["projects"]]
