@@ -33,7 +33,8 @@ log = logging.getLogger("exeora")
 CONNECT_SECONDS = 5.0
 HEARTBEAT_SECONDS = 4.0
 """How often the server is asked whether it is there, and how long it may take to say so."""
-_PAUSES = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
+_PAUSES = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 4.0)
+"""Between attempts, each somewhat longer or shorter: thousands that were lost at once do not come back at once."""
 _GRACE_SECONDS = 1.0
 _NO_RESPONDERS = "503"
 
