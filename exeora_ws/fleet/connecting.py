@@ -21,7 +21,7 @@ from exeora_ws.storage import make_private_folder
 log = logging.getLogger("exeora")
 
 WAIT_SECONDS = 0.5
-_NARRATE_SECONDS = 3.0
+_NARRATE_SECONDS = 1.5
 _CLOCK_SECONDS = 10.0
 _REVOKED = "revoked"
 

@@ -346,8 +346,9 @@ class Machine:
             if now - self._heard_at > FLEET_SILENT_CALL_SECONDS:
                 self._give_up_calls("nobody could hear this machine")
             self._heard_at, self._away = now, False
-        elif now - self._heard_at > FLEET_SILENT_CALL_SECONDS:
-            self._give_up_calls("the connection is gone")
+        else:
+            if now - self._heard_at > FLEET_SILENT_CALL_SECONDS:
+                self._give_up_calls("the connection is gone")
             if now - self._heard_at > self._options.lost_seconds and not self._away:
                 self._away = True
                 self.end_everything()

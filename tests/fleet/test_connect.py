@@ -136,25 +136,28 @@ def test_a_cut_cable(exeora: CommandLine, hand: Hand, project):
     cable.close()
 
 
-def test_a_connection_that_is_gone_for_good_ends_what_was_started(exeora: CommandLine, away, keys: Keys, project):
+def test_a_connection_that_is_gone_for_good_ends_what_was_started(
+    exeora: CommandLine, away, keys: Keys, project, tmp_path: Path
+):
     server, hand = away
     credential = make_credential(hand)
-    with connecting(exeora, credential, "--lost-after", "3") as running:
+    with connecting(exeora, credential, "--lost-after", "1.5") as running:
         running.wait("connected")
         hand.live()
         kept = start_sleep(hand, credential.identity, project)
-        os.kill(server.pid, signal.SIGSTOP)
-        try:
-            running.wait("lost")
-            assert is_running(kept)
-            running.wait("given_up")
-            assert eventually(lambda: not is_running(kept), 5)
-        finally:
-            os.kill(server.pid, signal.SIGCONT)
-        running.wait("back")
-        assert eventually(lambda: hand.line.connected, 15)
-        assert hand.call(credential.identity, project.id, "list_files").done()["structured"]
-        running.end()
+        kill(server)
+        running.wait("lost")
+        assert is_running(kept)
+        assert running.wait("given_up")["seconds"] == 1.5
+        assert eventually(lambda: not is_running(kept), 5)
+        server.close()
+        with run_server(tmp_path / "nats", keys, server.port):
+            running.wait("back")
+            assert eventually(lambda: hand.line.connected, 15)
+            again = start_sleep(hand, credential.identity, project)
+            assert is_running(again)
+            running.end()
+    assert not is_running(again)
 
 
 def test_a_killed_machine_is_known_at_once_and_its_next_start_clears_up(exeora: CommandLine, hand: Hand, project):

@@ -136,7 +136,8 @@ def test_the_port_is_kept_and_the_address_can_be_said(fleet_home: FleetHome, exe
     assert exeora.inline("machine", "add", "d", "--url", "http://x", "--json").error["reason"] == "wrong_value"
 
 
-def test_servers_of_others_are_not_started_here(fleet_home: FleetHome):
+def test_servers_of_others_are_not_started_here(fleet_home: FleetHome, monkeypatch):
+    monkeypatch.setattr("exeora_ws.fleet.home._CONNECT_SECONDS", 0.5)
     keys = fleet_home.ensure_keys()
     fleet_home.store_address(FleetAddress(urls=("nats://127.0.0.1:1",)))
     with pytest.raises(ExecutorOffline) as told, operate(fleet_home, keys):

@@ -177,7 +177,7 @@ def test_over_tls_only_who_was_named_is_taken_for_the_server(tmp_path: Path, sea
         for credential, welcome in ((known, True), (strange, False), (elsewhere, False), (plain, False)):
             line = Line(credential.urls, credential.line, "_INBOX.x", name="m", trust=credential.trust)
             try:
-                line.open(1.5)
+                line.open(0.8)
                 taken = True
             except ExecutorOffline:
                 taken = False
