@@ -103,13 +103,13 @@ class FleetAudit:
 
         try:
             self._line.run(publish, _SECONDS)
-        except ExecutorOffline as error:
-            raise ExecutorOffline(
-                "the gateway has no connection to the fleet; the call has not run",
-                reason="fleet_unreachable",
-                hint="it connects again by itself: call it again in a moment",
-            ) from error
         except ExeoraError as error:
+            if not self._line.connected:
+                raise ExecutorOffline(
+                    "the gateway has no connection to the fleet; the call has not run",
+                    reason="fleet_unreachable",
+                    hint="it connects again by itself: call it again in a moment",
+                ) from error
             raise Forbidden(
                 "the call was not made because it could not be recorded",
                 reason="audit_unwritable",
