@@ -25,14 +25,17 @@ from nats.aio.msg import Msg
 from exeora_ws.cancellation import Cancellation
 from exeora_ws.errors import Cancelled, ExecutorOffline, ExeoraError, Forbidden, ToolFailed, ToolTimeout
 from exeora_ws.fleet import nats_jwt
+from exeora_ws.fleet.clock import read_uptime
 from exeora_ws.fleet.credentials import User
 from exeora_ws.fleet.trust import SYSTEM, Trust
 
 log = logging.getLogger("exeora")
 
 CONNECT_SECONDS = 5.0
-HEARTBEAT_SECONDS = 4.0
-"""How often the server is asked whether it is there, and how long it may take to say so."""
+HEARTBEAT_SECONDS = 2.0
+"""How often the server is asked whether it is there."""
+PATIENCE_SECONDS = 5.0
+"""How long it may take to say so."""
 _PAUSES = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 4.0)
 """Between attempts, each somewhat longer or shorter: thousands that were lost at once do not come back at once."""
 _GRACE_SECONDS = 1.0
@@ -134,6 +137,7 @@ class Line:
         self._refusal: ExeoraError | None = None
         self._stopping: asyncio.Event | None = None
         self._turns = 0
+        self._alive_at = read_uptime()
 
     # --- for any thread ---
 
@@ -142,6 +146,11 @@ class Line:
         """Whether there is a connection, as far as is known."""
         client = self._client
         return client is not None and client.is_connected
+
+    @property
+    def alive_at(self) -> float:
+        """When something last came from a server, by `read_uptime`."""
+        return self._alive_at
 
     @property
     def urls(self) -> tuple[str, ...]:
@@ -197,7 +206,7 @@ class Line:
         thread.join(CONNECT_SECONDS)
 
     def publish(self, subject: str, data: bytes, *, reply: str = "", seconds: float = 5.0) -> None:
-        """Publish, and come back when it has left for the server.
+        """Publish, and come back when the connection has it.
 
         Raises:
             ExecutorOffline: reason `not_connected`: it was not sent, and will not be.
@@ -369,11 +378,12 @@ class Line:
         """Use a connection until it is lost or no longer wanted."""
         assert self._stopping is not None  # noqa: S101 - set before
         self._client, self._refusal = client, None
+        self._alive_at = read_uptime()
         self._learn(client)
         self._settled.set()
         self._on_state(LineState.CONNECTED, "")
         beside = [self._loop.create_task(work(client)) for work in self._companions]
-        beside.append(self._loop.create_task(_beat(client, lost)))
+        beside.append(self._loop.create_task(self._beat(client, lost)))
         ends = {self._loop.create_task(self._stopping.wait()), self._loop.create_task(lost.wait())}
         await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
         self._client = None
@@ -396,8 +406,19 @@ class Line:
             for subscription in fresh:
                 await self._hold(client, subscription)
             # Not before the server has them is this a connection: who publishes to us shall not be told that nobody is.
-            await client.flush(timeout=int(CONNECT_SECONDS))
+            await _settle(client)
             done.update(fresh)
+
+    async def _beat(self, client: Client, lost: asyncio.Event) -> None:
+        """See that the server is there; a network that is cut says nothing by itself."""
+        while True:
+            await asyncio.sleep(HEARTBEAT_SECONDS)
+            try:
+                await client.flush(timeout=int(PATIENCE_SECONDS))
+            except (nats.errors.Error, OSError):
+                lost.set()
+                return
+            self._alive_at = read_uptime()
 
     def _learn(self, client: Client) -> None:
         """Keep the other servers of the cluster that this one told of."""
@@ -471,10 +492,11 @@ class Line:
         client = self._client
         if client is not None and client.is_connected:
             await self._hold(client, subscription)
-            await client.flush()
+            await _settle(client)
 
     async def _hold(self, client: Client, subscription: Subscription) -> None:
         async def take(message: Msg) -> None:
+            self._alive_at = read_uptime()
             try:
                 subscription.take(_read(message))
             except Exception:
@@ -494,7 +516,7 @@ class Line:
         client = self._require_client()
         if subscription.held is not None:
             await subscription.held.unsubscribe()
-            await client.flush(timeout=int(CONNECT_SECONDS))
+            await _settle(client)
 
     def _begin_unsubscribe(self, held: Any) -> None:
         async def end() -> None:
@@ -514,15 +536,14 @@ class _Refused(Exception):
     """The credential is not taken."""
 
 
-async def _beat(client: Client, lost: asyncio.Event) -> None:
-    """See that the server is there; a network that is cut says nothing by itself."""
-    while True:
-        await asyncio.sleep(HEARTBEAT_SECONDS)
-        try:
-            await client.flush(timeout=int(HEARTBEAT_SECONDS))
-        except (nats.errors.Error, OSError):
-            lost.set()
-            return
+async def _settle(client: Client) -> None:
+    """Come back when the server knows what was subscribed to.
+
+    The library's question overtakes what waits to be written, so the first answer says nothing yet; by then that has
+    been written, and the second one comes after it.
+    """
+    for _ in range(2):
+        await client.flush(timeout=int(CONNECT_SECONDS))
 
 
 async def _drain_tasks() -> None:

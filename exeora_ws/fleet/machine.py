@@ -104,15 +104,16 @@ class Machine:
         self._endings: set[threading.Thread] = set()
         self._stopping = threading.Event()
         self._ticker = threading.Thread(target=self._turn, name="fleet-machine", daemon=True)
-        self._heard_at = read_uptime()
-        """When somebody could last hear this machine."""
-        self._connected_since = read_uptime()
-        self._was_connected = False
+        self._ticked_at = read_uptime()
+        """When the ticker last turned: a long time ago where the whole machine was suspended."""
+        self._heard_since = read_uptime()
+        """Since when this machine hears and is heard."""
+        self._was_heard = False
 
     def open(self) -> None:
         """Begin to take calls."""
         machine, subscribe = self._machine, self._line.subscribe
-        self._heard_at = read_uptime()
+        self._ticked_at = read_uptime()
         self._ticker.start()
         subscribe(wire.GATEWAY_ALIVE, self._take_alive)
         subscribe(wire.name_part(machine, "*"), self._take_part)
@@ -308,7 +309,7 @@ class Machine:
     def _require_wanted(self, envelope: wire.Envelope) -> None:
         """See, right before the tool's function, that somebody still waits for it."""
         self._require_on_time(envelope.deadline)
-        silent = read_uptime() - self._heard_at
+        silent = read_uptime() - min(self._line.alive_at, self._ticked_at)
         if silent > FLEET_SILENT_CALL_SECONDS:
             raise ToolTimeout(
                 f"nobody could hear this machine for {silent:.0f} s; the call has not run", reason="past_deadline"
@@ -339,21 +340,21 @@ class Machine:
                 log.exception("looking after calls of the fleet failed")
 
     def _note_connection(self, now: float) -> None:
-        connected = self._line.connected
-        if connected:
-            if not self._was_connected or now - self._heard_at > FLEET_SILENT_CALL_SECONDS:
-                self._connected_since = now
-            if now - self._heard_at > FLEET_SILENT_CALL_SECONDS:
-                self._give_up_calls("nobody could hear this machine")
-            self._heard_at, self._away = now, False
-        else:
-            if now - self._heard_at > FLEET_SILENT_CALL_SECONDS:
-                self._give_up_calls("the connection is gone")
-            if now - self._heard_at > self._options.lost_seconds and not self._away:
-                self._away = True
-                self.end_everything()
-                self._given_up()
-        self._was_connected = connected
+        """See whether this machine can be heard, and has been all the while."""
+        silent, asleep = now - self._line.alive_at, now - self._ticked_at
+        self._ticked_at = now
+        if max(silent, asleep) > FLEET_SILENT_CALL_SECONDS:
+            self._give_up_calls("nobody could hear this machine")
+        heard = self._line.connected and silent <= FLEET_SILENT_CALL_SECONDS
+        if heard:
+            if not self._was_heard or asleep > FLEET_SILENT_CALL_SECONDS:
+                self._heard_since = now
+            self._away = False
+        elif silent > self._options.lost_seconds and not self._away:
+            self._away = True
+            self.end_everything()
+            self._given_up()
+        self._was_heard = heard
 
     def _give_up_calls(self, why: str) -> None:
         """Take back what nobody waits for any more: each caller has been told that its machine was lost."""
@@ -380,9 +381,9 @@ class Machine:
                     del self._remembered[identity]
 
     def _look_at_gateways(self, now: float) -> None:
-        if not self._was_connected:
+        if not self._was_heard:
             return  # nobody can be heard; see `_note_connection`
-        for gateway, sessions in self._tenants.end_silent(now, self._connected_since).items():
+        for gateway, sessions in self._tenants.end_silent(now, self._heard_since).items():
             log.warning("gateway %s is not heard any more: what it started is ended", gateway)
             for call in self._list_hand():
                 if call.gateway == gateway:
