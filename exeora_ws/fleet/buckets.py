@@ -29,6 +29,7 @@ SECONDS = 5.0
 _LIST_SECONDS = 30.0
 _CHECK_SECONDS = 5.0
 _AGAIN_SECONDS = 1.0
+_GONE_SECONDS = 3.0
 _AUDIT_SECONDS = 90 * 86_400
 _AUDIT_BYTES = 1_000_000_000
 _ENTRY_BYTES = 1_000_000
@@ -114,17 +115,11 @@ class Bucket:
         """Give everything that stands there, by key."""
 
         async def collect(client: Client) -> dict[str, Entry]:
-            watcher = await (await self._open(client)).watchall(ignore_deletes=True)
-            found: dict[str, Entry] = {}
+            follower = _Follower(await self._open(client))
             try:
-                async for update in watcher:
-                    if update is None:
-                        break
-                    found[update.key] = Entry(update.key, update.value or b"", update.revision or 0)
+                return await follower.collect()
             finally:
-                with suppress(nats.errors.Error):
-                    await watcher.stop()  # type: ignore[no-untyped-call]  # the library's
-            return found
+                await follower.stop()
 
         return self._line.run(collect, _LIST_SECONDS)
 
@@ -152,40 +147,78 @@ class Bucket:
     async def _follow(
         self, client: Client, take: Callable[[dict[str, Entry]], None], tell: Callable[[Entry], None]
     ) -> None:
-        """Follow one watcher until it is seen to have stopped telling: its consumer may be gone with its server."""
-        bucket = await self._open(client)
-        watcher = await bucket.watchall()
-        everything: dict[str, Entry] | None = {}
-        seen, behind = 0, 0
+        """Follow the bucket until it is seen to have stopped telling: the consumer may be gone with its server."""
+        follower = _Follower(await self._open(client))
         try:
-            while True:
-                try:
-                    update = await watcher.updates(timeout=_CHECK_SECONDS)  # type: ignore[no-untyped-call]  # likewise
-                except nats.errors.TimeoutError:
-                    last = (await bucket.status()).stream_info.state.last_seq
-                    behind = behind + 1 if last > seen and everything is None else 0
-                    if behind > 1:
-                        return
-                    continue
-                if update is None:
-                    take(everything or {})
-                    everything = None
-                    continue
-                entry = _read(update)
-                seen = max(seen, entry.revision)
-                if everything is None:
+            take(await follower.collect())
+            while not await follower.is_behind():
+                entry = await follower.next(_CHECK_SECONDS)
+                while entry is not None:
                     tell(entry)
-                elif entry.value is not None:
-                    everything[entry.key] = entry
+                    entry = await follower.next(_CHECK_SECONDS)
         finally:
-            with suppress(nats.errors.Error):
-                await watcher.stop()  # type: ignore[no-untyped-call]  # the library's
+            await follower.stop()
 
     async def _open(self, client: Client) -> KeyValue:
         opened = self._opened
         if opened is None or opened[0] is not client:
             opened = self._opened = (client, await client.jetstream(timeout=SECONDS).key_value(self._name))
         return opened[1]
+
+
+class _Follower:
+    """One way through a bucket, from everything that stands there to each change after it.
+
+    The library marks the end of the beginning too early now and then: what the server has sent and what has come are
+    two things. So the revision that must have come is asked for first.
+    """
+
+    def __init__(self, bucket: KeyValue) -> None:
+        self._bucket = bucket
+        self._watcher: KeyValue.KeyWatcher | None = None
+        self._seen = 0
+        self._behind = 0
+
+    async def collect(self) -> dict[str, Entry]:
+        """Give everything that stands there, without what was deleted."""
+        last = await self._find_last()
+        self._watcher = await self._bucket.watchall()
+        found: dict[str, Entry] = {}
+        while self._seen < last:
+            entry = await self.next(_GONE_SECONDS)
+            if entry is None:
+                break  # the last one was taken away by hand: nothing more comes
+            found[entry.key] = entry
+        return {key: entry for key, entry in found.items() if entry.value is not None}
+
+    async def next(self, seconds: float) -> Entry | None:
+        """Give the next change; None when there is none in that time."""
+        if self._watcher is None:
+            raise AssertionError("collect comes first")
+        while True:
+            try:
+                update = await self._watcher.updates(timeout=seconds)  # type: ignore[no-untyped-call]  # the library's
+            except nats.errors.TimeoutError:
+                return None
+            if update is not None:
+                entry = _read(update)
+                self._seen = max(self._seen, entry.revision)
+                return entry
+
+    async def is_behind(self) -> bool:
+        """Whether something was written that did not come, twice in a row."""
+        self._behind = self._behind + 1 if await self._find_last() > self._seen else 0
+        return self._behind > 1
+
+    async def stop(self) -> None:
+        """Follow no more."""
+        if self._watcher is not None:
+            with suppress(nats.errors.Error):
+                await self._watcher.stop()  # type: ignore[no-untyped-call]  # the library's
+
+    async def _find_last(self) -> int:
+        state = (await self._bucket.status()).stream_info.state
+        return int(state.last_seq) if state.messages else 0
 
 
 _WRONG_LAST = (10_071, 10_164)

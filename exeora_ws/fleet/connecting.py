@@ -21,7 +21,7 @@ from exeora_ws.storage import make_private_folder
 log = logging.getLogger("exeora")
 
 WAIT_SECONDS = 0.5
-_NARRATE_SECONDS = 3.0
+_NARRATE_SECONDS = 1.5
 _CLOCK_SECONDS = 10.0
 _REVOKED = "revoked"
 
@@ -92,7 +92,7 @@ class _Connection:
             credential.line,
             name_inbox(credential.identity),
             name=f"exeora machine {credential.identity}",
-            authority=credential.authority,
+            trust=credential.trust,
             on_state=self._note_state,
         )
         self._publisher = Publisher(app, self._line, self._clock, credential.identity, self._warn)

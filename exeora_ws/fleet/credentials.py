@@ -16,6 +16,7 @@ from typing import Any
 
 from exeora_ws.errors import InvalidArguments, ToolFailed
 from exeora_ws.fleet import nats_jwt, permissions
+from exeora_ws.fleet.trust import Trust
 from exeora_ws.fleet.wire import MachineId
 from exeora_ws.storage import make_private_folder, replace_file
 
@@ -48,7 +49,8 @@ class Credential:
         urls: where servers are.
         line: its user where calls travel.
         state: a gateway's user where buckets are; None for a machine.
-        authority: the certificates (PEM) that the servers' own are to be judged by; None for the system's.
+        authority: certificates (PEM) that the servers' own are judged by; None for the system's.
+        pinned: see `Trust`.
     """
 
     kind: str
@@ -58,6 +60,12 @@ class Credential:
     line: User
     state: User | None = None
     authority: str | None = None
+    pinned: bool = False
+
+    @property
+    def trust(self) -> Trust:
+        """By what the servers' certificates are judged."""
+        return Trust(self.authority, self.pinned)
 
     def to_text(self) -> str:
         """Give it as one line, the secret included."""
@@ -97,6 +105,7 @@ def _read_credential(found: dict[str, Any]) -> Credential:
         line=User(**found["line"]),
         state=None if state is None else User(**state),
         authority=found.get("authority"),
+        pinned=bool(found.get("pinned")),
     )
 
 

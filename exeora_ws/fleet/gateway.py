@@ -157,7 +157,7 @@ def connect_lines(credential: Credential, gateway: str, tell: Tell = lambda _kin
                 user,
                 name_inbox(gateway),
                 name=f"exeora gateway {gateway}",
-                authority=credential.authority,
+                trust=credential.trust,
                 on_state=on_state,
             )
             line.open()

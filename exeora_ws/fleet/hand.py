@@ -1,6 +1,7 @@
 """One call that a machine has in hand: from its first frame to its answer."""
 
 import threading
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,6 +14,8 @@ from exeora_ws.fleet.line import Line
 from exeora_ws.policy.gate import Answer, InputRequired
 from exeora_ws.policy.question import Question
 from exeora_ws.tools.call import Outcome
+
+_PROGRESS_SECONDS = 0.1
 
 
 @dataclass(slots=True)
@@ -27,10 +30,13 @@ class CallInHand:
     """Seconds of a clock that only grows."""
     frames: Assembler = field(default_factory=Assembler)
     envelope: wire.Envelope | None = None
-    """None until it is whole."""
+    """None until it has been read."""
     cancellation: Cancellation = field(default_factory=Cancellation)
     answered: threading.Event = field(default_factory=threading.Event)
     answer: Answer = Answer.NONE
+    whole: bool = False
+    """Whether its frames are all there."""
+    _said_at: float = 0.0
     unsent: list[bytes] = field(default_factory=list)
     """The frames of an answer for which there was no connection."""
 
@@ -39,10 +45,14 @@ class CallInHand:
         self.line.post(self.reply, wire.encode({"kind": kind, **(facts or {})}))
 
     def progress(self, line: str) -> None:
-        """Pass a line of progress on."""
+        """Pass a line of progress on; of lines that come faster than anybody reads some are dropped, of steps none."""
         facts: dict[str, Any] = {"line": str(line)}
+        now = time.monotonic()
         if isinstance(line, Step):
             facts |= {"progress": line.progress, "total": line.total, "message": line.message}
+        elif now - self._said_at < _PROGRESS_SECONDS:
+            return
+        self._said_at = now
         self.say(wire.Kind.PROGRESS, facts)
 
     def finish(self, done: Mapping[str, Any]) -> bool:

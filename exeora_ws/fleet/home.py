@@ -7,12 +7,12 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from exeora_ws.errors import ExecutorOffline, InvalidArguments, ToolFailed
 from exeora_ws.fleet.buckets import ensure_buckets
-from exeora_ws.fleet.credentials import Keys, find_keys, make_keys, store_keys
+from exeora_ws.fleet.credentials import Credential, Keys, find_keys, make_keys, store_keys
 from exeora_ws.fleet.line import Line
 from exeora_ws.fleet.permissions import name_inbox
 from exeora_ws.fleet.roster import Roster
@@ -167,6 +167,14 @@ class FleetHome:
                 raise
             return None
 
+    def make_gateway(self, keys: Keys, name: str, urls: tuple[str, ...]) -> Credential:
+        """Make the credential of a gateway on this host; one that takes our own server's certificate for what it is."""
+        credential = keys.make_gateway(name, urls)
+        address = self.load_address() or FleetAddress()
+        if not address.embedded or address.certificate is None:
+            return credential
+        return replace(credential, authority=read_certificates(Path(address.certificate)), pinned=True)
+
     def find_public_urls(self, chosen: tuple[str, ...]) -> tuple[str, ...]:
         """Give where machines reach the servers: what was chosen, else what is known.
 
@@ -202,12 +210,12 @@ def operate(home: FleetHome, keys: Keys) -> Iterator[Operation]:
         ToolFailed: a server of our own does not start.
     """
     with home.reach_servers(keys) as urls, ExitStack() as leaving:
-        credential = keys.make_gateway("operator", urls)
+        credential = home.make_gateway(keys, "operator", urls)
         if credential.state is None:
             raise AssertionError("a gateway has two users")
         identity = new_gateway_id()
         state, line = (
-            Line(urls, user, name_inbox(identity), name="exeora operator")
+            Line(urls, user, name_inbox(identity), name="exeora operator", trust=credential.trust)
             for user in (credential.state, credential.line)
         )
         for each in (state, line):
@@ -215,6 +223,21 @@ def operate(home: FleetHome, keys: Keys) -> Iterator[Operation]:
             leaving.callback(each.close)
         ensure_buckets(state)
         yield Operation(keys, urls, Roster(keys, state), state, line)
+
+
+def read_certificates(path: Path) -> str:
+    """Read certificates.
+
+    Raises:
+        InvalidArguments: reason `wrong_value`: the file holds none.
+    """
+    try:
+        text = path.read_text("ascii")
+    except (OSError, UnicodeDecodeError):
+        text = ""
+    if "-----BEGIN CERTIFICATE-----" not in text:
+        raise InvalidArguments(f"{path.name} holds no certificates (PEM)", reason="wrong_value")
+    return text
 
 
 def _path(text: str | None) -> Path | None:

@@ -8,7 +8,6 @@ nothing is kept to be sent later; a new connection is made, with a new client, a
 import asyncio
 import logging
 import random
-import ssl
 import threading
 from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import CancelledError
@@ -27,13 +26,15 @@ from exeora_ws.cancellation import Cancellation
 from exeora_ws.errors import Cancelled, ExecutorOffline, ExeoraError, Forbidden, ToolFailed, ToolTimeout
 from exeora_ws.fleet import nats_jwt
 from exeora_ws.fleet.credentials import User
+from exeora_ws.fleet.trust import SYSTEM, Trust
 
 log = logging.getLogger("exeora")
 
 CONNECT_SECONDS = 5.0
 HEARTBEAT_SECONDS = 4.0
 """How often the server is asked whether it is there, and how long it may take to say so."""
-_PAUSES = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
+_PAUSES = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 4.0)
+"""Between attempts, each somewhat longer or shorter: thousands that were lost at once do not come back at once."""
 _GRACE_SECONDS = 1.0
 _NO_RESPONDERS = "503"
 
@@ -101,7 +102,7 @@ class Line:
         user: whom to be.
         inbox: prefix of its inboxes.
         name: what the servers' logs call it.
-        authority: PEM certificates to judge the servers' by; the system's when None.
+        trust: by what the servers' certificates are judged.
         on_state: told of what becomes of the connection, with a sentence where there is something to say; in the
             line's thread, must not block.
     """
@@ -113,14 +114,14 @@ class Line:
         inbox: str,
         *,
         name: str,
-        authority: str | None = None,
+        trust: Trust = SYSTEM,
         on_state: Callable[[LineState, str], None] = lambda _state, _why: None,
     ) -> None:
         self._urls = urls
         self._user = user
         self._inbox = inbox
         self._name = name
-        self._authority = authority
+        self.trust = trust
         self._on_state = on_state
         self._loop = asyncio.new_event_loop()
         self._thread: threading.Thread | None = None
@@ -326,7 +327,12 @@ class Line:
         """Make a connection with one of the servers, in turn."""
         url = self._urls[self._turns % len(self._urls)]
         self._turns += 1
-        client = Client()
+        client, context = Client(), self.trust.make_context(url)
+
+        def sign(nonce: str) -> bytes:
+            if context is not None and not context.used:
+                raise _PlainText("the server does not speak TLS")
+            return nats_jwt.sign_nonce(self._user.seed, nonce)
 
         async def end() -> None:
             lost.set()
@@ -340,7 +346,7 @@ class Line:
                     [url],
                     name=self._name,
                     user_jwt_cb=lambda: bytearray(self._user.jwt.encode()),
-                    signature_cb=lambda nonce: nats_jwt.sign_nonce(self._user.seed, nonce),
+                    signature_cb=sign,
                     inbox_prefix=self._inbox.encode(),
                     allow_reconnect=False,
                     max_reconnect_attempts=1,
@@ -348,7 +354,7 @@ class Line:
                     pending_size=0,
                     closed_cb=end,
                     error_cb=note,
-                    tls=self._trust(url),
+                    tls=context,
                 )
                 await self._subscribe_all(client)
         except (nats.errors.Error, OSError, TimeoutError) as error:
@@ -358,11 +364,6 @@ class Line:
                 raise _Refused(str(error)) from error
             raise
         return client
-
-    def _trust(self, url: str) -> ssl.SSLContext | None:
-        if not url.startswith("tls://"):
-            return None
-        return ssl.create_default_context(cadata=self._authority)
 
     async def _live(self, client: Client, lost: asyncio.Event) -> None:
         """Use a connection until it is lost or no longer wanted."""
@@ -503,6 +504,10 @@ class Line:
         task = self._loop.create_task(end())
         self._posted.add(task)
         task.add_done_callback(self._posted.discard)
+
+
+class _PlainText(OSError):
+    """A server that was to be spoken to over TLS has none: nothing is signed for it."""
 
 
 class _Refused(Exception):

@@ -1,7 +1,7 @@
 """A machine of the fleet: takes calls, has the core run them, and ends what belongs to a gateway that is gone.
 
 Three things keep a call from running late or twice. Its id is remembered until no copy can be on its way any more. Its
-`start_by` is looked at when it is whole, and again in the thread that runs it. Right before the tool's function the way
+`start_by` is looked at when it is whole, in the thread that runs it. Right before the tool's function the way
 of a call asks once more (`Caller.require_wanted`): nothing runs beyond its deadline, nor when nobody could hear this
 machine for a while, as after a suspension; whoever waited for it has been told by then.
 """
@@ -133,7 +133,7 @@ class Machine:
             self._taking.withdraw()
         self._stopping.set()
         for call in self._list_hand():
-            if call.envelope is None:
+            if not call.whole:
                 self._finish(call, describe_error(_leaving()))
             self._cancel(call)
         ended = self._await_hand(END_SECONDS)
@@ -192,15 +192,15 @@ class Machine:
 
     def _take_part(self, message: Message) -> None:
         call = self._hand.get(message.subject.rpartition(".")[2])
-        if call is not None and call.envelope is None:
+        if call is not None and not call.whole:
             self._take_frame(call, message.data)
 
     def _take_frame(self, call: CallInHand, data: bytes) -> None:
         try:
             whole = call.frames.add(data)
             if whole is not None:
-                call.envelope = self._check(call, wire.decode_as(wire.Envelope, whole))
-                self._workers.submit(self._run, call, call.envelope)
+                call.whole = True
+                self._workers.submit(self._run, call, whole)
         except ExeoraError as error:
             self._finish(call, describe_error(error))
         except RuntimeError:  # the workers have been sent home
@@ -254,9 +254,10 @@ class Machine:
 
     # --- in a worker's thread ---
 
-    def _run(self, call: CallInHand, envelope: wire.Envelope) -> None:
+    def _run(self, call: CallInHand, whole: bytes) -> None:
         try:
-            done = self._make(call, envelope)
+            call.envelope = self._check(call, wire.decode_as(wire.Envelope, whole))
+            done = self._make(call, call.envelope)
         except ExeoraError as error:
             done = describe_error(error)
         except Exception:
@@ -267,7 +268,6 @@ class Machine:
         self._changed()
 
     def _make(self, call: CallInHand, envelope: wire.Envelope) -> dict[str, object]:
-        self._require_on_time(envelope.start_by)
         calls = self._require_calls(envelope.toolset)
         project = self._app.inventory.require_project(envelope.project)
         if project.id != envelope.project:
@@ -346,8 +346,9 @@ class Machine:
             if now - self._heard_at > FLEET_SILENT_CALL_SECONDS:
                 self._give_up_calls("nobody could hear this machine")
             self._heard_at, self._away = now, False
-        elif now - self._heard_at > FLEET_SILENT_CALL_SECONDS:
-            self._give_up_calls("the connection is gone")
+        else:
+            if now - self._heard_at > FLEET_SILENT_CALL_SECONDS:
+                self._give_up_calls("the connection is gone")
             if now - self._heard_at > self._options.lost_seconds and not self._away:
                 self._away = True
                 self.end_everything()
@@ -368,7 +369,7 @@ class Machine:
         for call in self._list_hand():
             if call.unsent and call.resend():
                 self._drop(call)
-            elif call.envelope is None and now - call.came > _WHOLE_SECONDS:
+            elif not call.whole and now - call.came > _WHOLE_SECONDS:
                 self._finish(call, describe_error(ToolTimeout("the call never came whole", reason="past_deadline")))
             elif call.envelope is not None and fleet_now > call.envelope.deadline:
                 self._cancel(call)

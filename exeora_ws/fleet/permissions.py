@@ -20,6 +20,7 @@ CLOCK = "$SYS.REQ.USER.INFO"
 _UNLIMITED = {
     "subs": -1, "data": -1, "payload": -1, "imports": -1, "exports": -1, "wildcards": True, "conn": -1, "leaf": -1,
 }  # fmt: skip
+_MACHINE_SUBSCRIPTIONS = 32
 _STORED = {"mem_storage": -1, "disk_storage": -1, "streams": -1, "consumer": -1}
 
 
@@ -55,7 +56,7 @@ def describe_machine(machine: str) -> dict[str, Any]:
     """Give the claims of a machine's user: its own subjects, its own keys, its own inbox, and nothing else."""
     publish = [f"exeora.r.*.{machine}.>", *(lent.replace(">", f"{machine}.>") for lent in LENT), CLOCK]
     subscribe = [f"exeora.m.{machine}.>", "exeora.g.alive", f"{name_inbox(machine)}.>"]
-    return _describe_user(publish, subscribe)
+    return {**_describe_user(publish, subscribe), "subs": _MACHINE_SUBSCRIPTIONS}
 
 
 def describe_gateway() -> dict[str, Any]:

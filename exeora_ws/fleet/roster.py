@@ -8,6 +8,7 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from dataclasses import replace as replace_fields
 
 import msgspec
 
@@ -23,6 +24,7 @@ from exeora_ws.fleet.documents import (
 )
 from exeora_ws.fleet.line import Line, Message
 from exeora_ws.fleet.permissions import INVENTORY_BUCKET, PRESENCE_BUCKET, name_inbox
+from exeora_ws.fleet.trust import Trust
 
 log = logging.getLogger("exeora")
 
@@ -52,16 +54,16 @@ class Roster:
     Args:
         keys: the operator's.
         state: the connection to the buckets; where it leads, the servers themselves are spoken to.
-        authority: as for `Line`.
     """
 
-    def __init__(self, keys: Keys, state: Line, authority: str | None = None) -> None:
+    def __init__(self, keys: Keys, state: Line) -> None:
         self._keys = keys
         self._state = state
-        self._authority = authority
         self._machines = Bucket(state, MACHINES_BUCKET)
 
-    def add(self, name: str, urls: tuple[str, ...], *, replace: bool = False) -> Credential:
+    def add(
+        self, name: str, urls: tuple[str, ...], *, authority: str | None = None, replace: bool = False
+    ) -> Credential:
         """Make a machine's credential; its secret is kept nowhere.
 
         A name that was sent away comes back as the same machine, with a new secret; the old one stays void.
@@ -69,6 +71,7 @@ class Roster:
         Args:
             name: what people call it.
             urls: where the machine reaches servers.
+            authority: certificates (PEM) that it judges theirs by; the system's when None.
             replace: also for a name that is in use: what connects with its old credential is cut off.
 
         Raises:
@@ -89,7 +92,7 @@ class Roster:
                     hint=f"exeora machine add {name} --replace gives it a new credential and voids the old one",
                 )
             former = {**record.former, record.public: int(time.time())}
-        credential = self._keys.make_machine(identity, name, urls)
+        credential = replace_fields(self._keys.make_machine(identity, name, urls), authority=authority)
         record = MachineRecord(name=name, public=credential.line.public, added=time.time(), former=former)
         self._machines.put(identity, wire.encode(record), revision)
         if former:
@@ -172,7 +175,7 @@ class Roster:
             revoked = self._collect_revoked()
             if revoked == told:
                 return
-            push_line_account(self._keys, self._state.urls, revoked, self._authority)
+            push_line_account(self._keys, self._state.urls, revoked, self._state.trust)
             told = revoked
 
     def _collect_revoked(self) -> dict[str, int]:
@@ -184,9 +187,7 @@ class Roster:
         return revoked
 
 
-def push_line_account(
-    keys: Keys, urls: tuple[str, ...], revoked: Mapping[str, int], authority: str | None = None
-) -> None:
+def push_line_account(keys: Keys, urls: tuple[str, ...], revoked: Mapping[str, int], trust: Trust) -> None:
     """Give the servers the account of calls anew; they close the connections of those who are void.
 
     Raises:
@@ -194,7 +195,7 @@ def push_line_account(
         ExeoraError: they cannot be reached.
     """
     user = keys.make_system_user()
-    line = Line(urls, user, name_inbox(secrets.token_hex(8)), name="exeora-keys", authority=authority)
+    line = Line(urls, user, name_inbox(secrets.token_hex(8)), name="exeora-keys", trust=trust)
     line.open(_SECONDS)
     try:
         signed = keys.sign_line(revoked, int(time.time()))

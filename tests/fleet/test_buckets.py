@@ -111,3 +111,26 @@ def test_a_machine_writes_over_what_an_earlier_process_left_and_notices_a_rival(
         assert bucket.list()[key].value == b"5"
     finally:
         line.close()
+
+
+def test_a_list_is_never_short(hand: Hand):
+    """Also when it is asked for at the very moment that the server sends it."""
+    bucket = Bucket(hand.state, TOKENS_BUCKET)
+    for number in range(3):
+        bucket.put(f"k{number}", b"v")
+    bucket.put("gone", b"v")
+    bucket.delete("gone")
+    counts: set[int] = set()
+
+    def look() -> None:
+        counts.update(len(bucket.list()) for _ in range(25))
+
+    threads = [threading.Thread(target=look) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert counts == {3}
+    for number in range(3):
+        bucket.delete(f"k{number}")
+    assert bucket.list() == {}

@@ -2,10 +2,8 @@
 
 import json
 import os
-import queue
 import signal
 import subprocess
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,45 +17,8 @@ from exeora_ws.fleet.credentials import Credential, Keys, store_credential
 from exeora_ws.fleet.server import NatsServer
 
 from support.commandline import CommandLine
-from support.fleet import Hand, Wire, find_record, kill, make_credential, operating, run_server
+from support.fleet import Connect, Hand, Wire, find_record, kill, make_credential, operating, run_server
 from support.processes import all_gone, eventually
-
-SILENT = 9.0
-"""Longer than a machine takes calls back after, heartbeat included."""
-
-
-class Connect:
-    """A running `exeora connect --json`."""
-
-    def __init__(self, process: "subprocess.Popen[bytes]") -> None:
-        self.process = process
-        self.seen: list[dict] = []
-        self._lines: queue.Queue[dict | None] = queue.Queue()
-        threading.Thread(target=self._read, daemon=True).start()
-
-    def _read(self) -> None:
-        assert self.process.stdout is not None
-        for line in self.process.stdout:
-            self._lines.put(json.loads(line))
-        self._lines.put(None)
-
-    def wait(self, kind: str, seconds: float = 20.0) -> dict:
-        """Wait for the next event of a kind."""
-        end = time.monotonic() + seconds
-        while True:
-            event = self._lines.get(timeout=max(0.01, end - time.monotonic()))
-            assert event is not None, (self.seen, self.process.stderr.read())
-            self.seen.append(event)
-            if event["event"] == kind:
-                return event
-
-    def end(self, number: signal.Signals = signal.SIGTERM) -> tuple[int, float, str]:
-        """End it; gives its exit code, how long that took, and its error output."""
-        began = time.monotonic()
-        self.process.send_signal(number)
-        code = self.process.wait(15)
-        assert self.process.stderr is not None
-        return code, time.monotonic() - began, self.process.stderr.read().decode()
 
 
 @pytest.fixture
@@ -175,25 +136,28 @@ def test_a_cut_cable(exeora: CommandLine, hand: Hand, project):
     cable.close()
 
 
-def test_a_connection_that_is_gone_for_good_ends_what_was_started(exeora: CommandLine, away, keys: Keys, project):
+def test_a_connection_that_is_gone_for_good_ends_what_was_started(
+    exeora: CommandLine, away, keys: Keys, project, tmp_path: Path
+):
     server, hand = away
     credential = make_credential(hand)
-    with connecting(exeora, credential, "--lost-after", "3") as running:
+    with connecting(exeora, credential, "--lost-after", "1.5") as running:
         running.wait("connected")
         hand.live()
         kept = start_sleep(hand, credential.identity, project)
-        os.kill(server.pid, signal.SIGSTOP)
-        try:
-            running.wait("lost")
-            assert is_running(kept)
-            running.wait("given_up")
-            assert eventually(lambda: not is_running(kept), 5)
-        finally:
-            os.kill(server.pid, signal.SIGCONT)
-        running.wait("back")
-        assert eventually(lambda: hand.line.connected, 15)
-        assert hand.call(credential.identity, project.id, "list_files").done()["structured"]
-        running.end()
+        kill(server)
+        running.wait("lost")
+        assert is_running(kept)
+        assert running.wait("given_up")["seconds"] == 1.5
+        assert eventually(lambda: not is_running(kept), 5)
+        server.close()
+        with run_server(tmp_path / "nats", keys, server.port):
+            running.wait("back")
+            assert eventually(lambda: hand.line.connected, 15)
+            again = start_sleep(hand, credential.identity, project)
+            assert is_running(again)
+            running.end()
+    assert not is_running(again)
 
 
 def test_a_killed_machine_is_known_at_once_and_its_next_start_clears_up(exeora: CommandLine, hand: Hand, project):

@@ -9,11 +9,15 @@ import time
 from pathlib import Path
 
 import pytest
-from exeora_ws.errors import ToolFailed
+from exeora_ws.errors import ExecutorOffline, ToolFailed
 from exeora_ws.fleet.buckets import TOKENS_BUCKET, Bucket, ensure_buckets
 from exeora_ws.fleet.credentials import Keys
+from exeora_ws.fleet.home import FleetAddress, FleetHome, operate
+from exeora_ws.fleet.line import Line
 from exeora_ws.fleet.server import start_server
 from exeora_ws.fleet.server_config import ServerOptions, describe_trust
+from exeora_ws.fleet.wire import new_machine_id
+from exeora_ws.settings import find_places
 
 from support.commandline import child_environment
 from support.fleet import kill, operating, run_server
@@ -23,6 +27,8 @@ OWNER = """
 import sys, time
 from pathlib import Path
 from exeora_ws.fleet.credentials import find_keys
+from exeora_ws.fleet.home import FleetAddress, FleetHome, operate
+from exeora_ws.fleet.line import Line
 from exeora_ws.fleet.server import start_server
 from exeora_ws.fleet.server_config import ServerOptions
 folder = Path(sys.argv[1])
@@ -138,3 +144,57 @@ def test_the_snippet_for_servers_of_others_holds_no_secret(keys: Keys):
     assert keys.system_account in text
     for secret in (keys.operator, keys.system, keys.state, keys.line):
         assert secret not in text
+
+
+def test_over_tls_only_who_was_named_is_taken_for_the_server(tmp_path: Path, sealed):
+    """Its own host takes its very certificate; a machine judges by the authority that its credential names."""
+    certificate, key = tmp_path / "cert.pem", tmp_path / "key.pem"
+    make = [
+        "openssl",
+        "req",
+        "-x509",
+        "-newkey",
+        "ec",
+        "-pkeyopt",
+        "ec_paramgen_curve:prime256v1",
+        "-nodes",
+        "-days",
+        "2",
+    ]
+    subject = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"]
+    subprocess.run([*make, *subject, "-keyout", key, "-out", certificate], check=True, capture_output=True)
+    home = FleetHome(find_places())
+    keys = home.ensure_keys()
+    home.store_address(FleetAddress(port=0, certificate=str(certificate), key=str(key)))
+    with operate(home, keys) as operation:
+        (url,) = operation.urls
+        assert url.startswith("tls://127.0.0.1:")
+        named = (url.replace("127.0.0.1", "localhost"),)
+        known = operation.roster.add("known", named, authority=certificate.read_text())
+        strange = operation.roster.add("strange", named)
+        elsewhere = operation.roster.add("elsewhere", (url,), authority=certificate.read_text())
+        plain = operation.roster.add("plain", (url.replace("tls:", "nats:"),))
+        for credential, welcome in ((known, True), (strange, False), (elsewhere, False), (plain, False)):
+            line = Line(credential.urls, credential.line, "_INBOX.x", name="m", trust=credential.trust)
+            try:
+                line.open(0.8)
+                taken = True
+            except ExecutorOffline:
+                taken = False
+            finally:
+                line.close()
+            assert taken is welcome, credential.name
+        operation.roster.revoke("known")
+
+
+def test_nothing_is_signed_for_a_server_that_says_it_has_no_tls(tmp_path: Path, keys: Keys):
+    """Somebody in between could say so, and have a machine run what they like."""
+    with run_server(tmp_path / "nats", keys) as server:
+        credential = keys.make_machine(new_machine_id(), "m", (server.url.replace("nats:", "tls:"),))
+        line = Line(credential.urls, credential.line, f"_INBOX.{credential.identity}", name="m")
+        with pytest.raises(ExecutorOffline):
+            line.open(1.5)
+        # The same without that wish is welcome: nothing else was wrong.
+        plain = Line((server.url,), credential.line, f"_INBOX.{credential.identity}", name="m")
+        plain.open(1.5)
+        plain.close()

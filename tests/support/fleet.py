@@ -1,8 +1,12 @@
 """A fleet on loopback: real nats-servers, a gateway's side that a test holds in its hand, a network that can be cut."""
 
+import json
 import os
+import queue
 import select
+import signal
 import socket
+import subprocess
 import threading
 import time
 from collections.abc import Iterator
@@ -306,3 +310,37 @@ def find_record(hand: Hand, machine: str, project: str) -> ProjectRecord | None:
     """What a machine has published of a project."""
     entry = Bucket(hand.state, INVENTORY_BUCKET).find(f"{machine}.{project}")
     return None if entry is None or entry.value is None else unpack_project(entry.value)
+
+
+class Connect:
+    """A running `exeora connect --json`."""
+
+    def __init__(self, process: "subprocess.Popen[bytes]") -> None:
+        self.process = process
+        self.seen: list[dict] = []
+        self._lines: queue.Queue[dict | None] = queue.Queue()
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self._lines.put(json.loads(line))
+        self._lines.put(None)
+
+    def wait(self, kind: str, seconds: float = 20.0) -> dict:
+        """Wait for the next event of a kind."""
+        end = time.monotonic() + seconds
+        while True:
+            event = self._lines.get(timeout=max(0.01, end - time.monotonic()))
+            assert event is not None, (self.seen, self.process.stderr.read())
+            self.seen.append(event)
+            if event["event"] == kind:
+                return event
+
+    def end(self, number: signal.Signals = signal.SIGTERM) -> tuple[int, float, str]:
+        """End it; gives its exit code, how long that took, and its error output."""
+        began = time.monotonic()
+        self.process.send_signal(number)
+        code = self.process.wait(15)
+        assert self.process.stderr is not None
+        return code, time.monotonic() - began, self.process.stderr.read().decode()

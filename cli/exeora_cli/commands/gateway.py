@@ -209,7 +209,7 @@ class _Serving:
         server = leaving.enter_context(
             EmbeddedServer(home, keys, address, lambda line: announcer.teller.tell("warning", {"message": line}))
         )
-        return keys.make_gateway("gateway", (server.url,))
+        return home.make_gateway(keys, "gateway", (server.url,))
 
 
 def _find_credential(home: "FleetHome", urls: tuple[str, ...], file: Path | None) -> "Credential":

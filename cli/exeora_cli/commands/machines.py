@@ -49,6 +49,14 @@ def add(
             help="Where the machine reaches the NATS server, if not as this host does. May be given repeatedly.",
         ),
     ] = None,
+    authority: Annotated[
+        Path | None,
+        typer.Option(
+            "--authority",
+            metavar="FILE",
+            help="Certificates (PEM) that the machine judges the server's by, where the system's do not know it.",
+        ),
+    ] = None,
     replace: Annotated[
         bool, typer.Option("--replace", help="Also for a name in use: its old credential is void at once.")
     ] = False,
@@ -60,7 +68,11 @@ def add(
     session = session_of(ctx)
     session.refuse_globals("machine add")
     with _operating(session, begin=True) as (home, operation):
-        credential = operation.roster.add(name, home.find_public_urls(tuple(url or ())), replace=replace)
+        from exeora_ws.fleet.home import read_certificates
+
+        trusted = None if authority is None else read_certificates(authority)
+        urls = home.find_public_urls(tuple(url or ()))
+        credential = operation.roster.add(name, urls, authority=trusted, replace=replace)
     machine = {"id": credential.identity, "name": credential.name}
     if out is not None:
         from exeora_ws.fleet.credentials import store_credential
