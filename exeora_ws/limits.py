@@ -96,5 +96,3 @@ FLEET_DOCUMENT_BYTES = 900_000
 """One project's record in the inventory of the fleet, its catalog of upstream tools included, compressed."""
 FLEET_START_SECONDS = 5.0
 """How long a call may take from the gateway to its beginning on the machine; a later one does not begin."""
-FLEET_LOOKED_AT = 1_000
-"""Of how many machines one listing finds out whether they are online."""

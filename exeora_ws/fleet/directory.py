@@ -78,8 +78,10 @@ class Directory:
         return known
 
     def _take_project(self, key: str | None) -> None:
-        self._index = None
-        self._slugs.look()
+        index, known = self._index, None if key is None else self._inventory.values.get(key)
+        if index is None or known is None or not index.replace(known):
+            self._index = None
+            self._slugs.look()
         # Most changes are of workspaces, and nobody has to list the tools again for these.
         if key is None or self._offer_changed or key not in self._inventory.values:
             self._offer_changed = False
@@ -181,6 +183,17 @@ class _Index:
                 continue
             self._add(known, slug)
         self.projects = tuple(sorted(self.by_id.values(), key=lambda project: project.slug))
+
+    def replace(self, known: Known) -> bool:
+        """Take what a machine wrote anew of a project; False where that changes more than what is known of it."""
+        before, project = self.known.get(known.id), self.by_id.get(known.id)
+        if before is None or project is None or before.machine != known.machine:
+            return False
+        if known.make_project(project.slug) != project:
+            return False
+        self.made[known.id] = (known, project)
+        self.known[known.id] = known
+        return True
 
     def _add(self, known: Known, slug: Slug) -> None:
         before = self._before.get(known.id)

@@ -3,19 +3,21 @@
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Annotated
 
-from msgspec import Struct
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from exeora_ws.errors import UnknownProject
 from exeora_ws.fleet.directory import Directory
 from exeora_ws.fleet.records import Known, RemoteProject
 from exeora_ws.fleet.way import LocalTool
 from exeora_ws.fleet.wire import MachineId
+from exeora_ws.limits import LIST_ENTRIES
 from exeora_ws.names import show_bytes
 from exeora_ws.skills.prompt import agent_prompt
 from exeora_ws.tools.call import AnyTool, Scope
 from exeora_ws.tools.guidance import GET_AGENT_PROMPT, PromptResult
-from exeora_ws.tools.spec import Result
+from exeora_ws.tools.spec import Arguments, Result
 from exeora_ws.tools.workspaces import LIST_PROJECTS, LIST_WORKSPACES
 
 FindOnline = Callable[[Collection[MachineId]], set[MachineId]]
@@ -53,9 +55,20 @@ class FleetWorkspace(Struct, rename="camel", frozen=True, kw_only=True):
 
 
 class FleetProjects(Result, frozen=True, kw_only=True):
-    """Result of list_projects."""
+    """Result of list_projects. `nextAfter` only where there are more."""
 
     projects: list[FleetProject]
+    total: int
+    truncated: bool
+    next_after: str | UnsetType = UNSET
+
+
+class ListProjects(Arguments, frozen=True):
+    """Arguments of list_projects."""
+
+    after: Annotated[
+        str | None, Meta(description="List those whose slug comes after this one: `nextAfter` of the answer before.")
+    ] = None
 
 
 class FleetWorkspaces(Result, frozen=True, kw_only=True):
@@ -71,8 +84,10 @@ _LIST_PROJECTS = replace(
     _PROJECTS_HERE,
     description=(
         "List the projects this connection reaches, with the machine that holds each and whether it is online now. "
-        "With more than one, every other call names its `project`. Calls to a machine that is not online fail at once."
+        "With more than one, every other call names its `project`. Calls to a machine that is not online fail at once. "
+        f"At most {LIST_ENTRIES:,} are listed; `truncated` says that there are more."
     ),
+    arguments=ListProjects,
     result=FleetProjects,
 )
 _LIST_WORKSPACES = replace(
@@ -98,7 +113,7 @@ def make_local_tools(directory: Directory, find_online: FindOnline) -> dict[str,
     return {
         LIST_PROJECTS.name: listing.list_projects,
         LIST_WORKSPACES.name: listing.list_workspaces,
-        GET_AGENT_PROMPT.name: lambda _scope, _project: PromptResult(prompt=agent_prompt()),
+        GET_AGENT_PROMPT.name: lambda _scope, _project, _asked: PromptResult(prompt=agent_prompt()),
     }
 
 
@@ -107,18 +122,23 @@ class _Listing:
         self._directory = directory
         self._find_online = find_online
 
-    def list_projects(self, scope: Scope, _project: RemoteProject | None) -> FleetProjects:
+    def list_projects(self, scope: Scope, _project: RemoteProject | None, asked: ListProjects) -> FleetProjects:
         reached = [p for p in self._directory.list_projects() if scope.granted is None or p.id in scope.granted]
-        online = self._find_online({project.machine for project in reached})
+        left = [p for p in reached if asked.after is None or p.slug > asked.after]
+        shown, more = left[:LIST_ENTRIES], len(left) > LIST_ENTRIES
+        online = self._find_online({project.machine for project in shown})
         return FleetProjects(
             projects=[
                 FleetProject(id=p.id, slug=p.slug, name=p.name, machine=self._describe_machine(p, known, online))
-                for p in reached
+                for p in shown
                 if (known := self._directory.find_known(p)) is not None
-            ]
+            ],
+            total=len(reached),
+            truncated=more,
+            next_after=shown[-1].slug if more else UNSET,
         )
 
-    def list_workspaces(self, _scope: Scope, project: RemoteProject | None) -> FleetWorkspaces:
+    def list_workspaces(self, _scope: Scope, project: RemoteProject | None, _asked: object) -> FleetWorkspaces:
         if project is None:
             raise UnknownProject("this call names no project", hint="list_projects names those there are")
         online = self._find_online({project.machine})

@@ -22,7 +22,6 @@ from exeora_ws.fleet.line import Line, Message
 from exeora_ws.limits import (
     APPROVAL_WAIT_SECONDS,
     FLEET_ALIVE_SECONDS,
-    FLEET_LOOKED_AT,
     FLEET_LOST_SECONDS,
     FLEET_SILENT_CALL_SECONDS,
     FLEET_START_SECONDS,
@@ -148,11 +147,10 @@ class Machines:
     def find_online(self, machines: Collection[wire.MachineId]) -> set[wire.MachineId]:
         """Ask machines whether they are there; those that have not said so in a moment are not.
 
-        One that is not connected is told by the servers at once. Of more than `FLEET_LOOKED_AT`, the others are not
-        asked, and not given.
+        Of one that is not connected, the servers say so at once.
         """
         ping, said = wire.new_call_id(), queue.SimpleQueue[Message]()
-        asked, silent, online = list(machines)[:FLEET_LOOKED_AT], set[wire.MachineId](), set[wire.MachineId]()
+        asked, silent, online = list(machines), set[wire.MachineId](), set[wire.MachineId]()
         end = time.monotonic() + _PING_SECONDS
         with self._lock:
             self._pings[ping] = said
@@ -168,7 +166,7 @@ class Machines:
         finally:
             with self._lock:
                 del self._pings[ping]
-        return online & set(machines)
+        return online & set(asked)
 
     def close_session(self, session: str) -> None:
         """Have the machines where a session's calls have been end what it started.

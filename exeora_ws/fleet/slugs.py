@@ -49,7 +49,7 @@ class SlugBook:
         self._bucket = bucket
         self._inventory = inventory
         self._changed: Callable[[], None] = lambda: None
-        self.mirror: Mirror[tuple[_Owner, int]] = Mirror(bucket, _read, lambda _key: self._take_change())
+        self.mirror: Mirror[tuple[_Owner, int]] = Mirror(bucket, _read, self._take_change)
         self._by_project: dict[str, tuple[str, Slug]] = {}
         self._list_unnamed: Callable[[], list[Unnamed]] = list
         self._refused: set[ProjectId] = set()
@@ -82,11 +82,18 @@ class SlugBook:
         machine, slug = self._by_project.get(known.id, ("", None))
         return slug if machine == known.machine else None
 
-    def _take_change(self) -> None:
+    def _take_change(self, key: str | None) -> None:
+        taken = None if key is None else self.mirror.values.get(key)
+        if key is not None and taken is not None and taken[0].project not in self._by_project:
+            self._by_project[taken[0].project] = (taken[0].machine, Slug(key))
+        else:
+            self._sort_out()
+        self._changed()
+
+    def _sort_out(self) -> None:
         # Of several slugs of one project, which only a mishap can bring, the oldest counts.
         owned = sorted(self.mirror.values.items(), key=lambda item: item[1][1], reverse=True)
         self._by_project = {owner.project: (owner.machine, Slug(slug)) for slug, (owner, _) in owned}
-        self._changed()
 
     def _work(self) -> None:
         while not self._closed:

@@ -18,8 +18,8 @@ from exeora_ws.tools.stations import ApprovedCall, ParsedCall
 ASKED = "INPUT_REQUIRED"
 """What the record says of a call that came back with a question for its client."""
 
-LocalTool = Callable[[Scope, RemoteProject | None], Any]
-"""Answers a call out of the directory; gives the result."""
+LocalTool = Callable[[Scope, RemoteProject | None, Any], Any]
+"""Answers a call out of the directory, given scope, project and arguments; gives the result."""
 
 
 class FleetCalls(Way):
@@ -65,7 +65,7 @@ class FleetCalls(Way):
             caller.cancellation.raise_if_cancelled()
             local = self._local.get(tool.name)
             if local is not None:
-                return Outcome(tool.name, result=local(caller.scope, _find_remote(parsed)))
+                return Outcome(tool.name, result=local(caller.scope, _find_remote(parsed), parsed.arguments))
             answered = self._machines.call(self._address(parsed), caller)
             if answered.question is not None:
                 record.outcome = ASKED

@@ -1,10 +1,12 @@
 """Calls through a gateway to machines: placed, refused, asked about, carried out, answered as the machine worded it."""
 
 import json
+import subprocess
 
 import anyio
 import pytest
 
+from support import node_clients
 from support.gateway import find_error, find_result, until
 from support.upstream_world import is_running
 
@@ -129,3 +131,32 @@ async def test_the_toolset_of_a_path_is_run_on_the_machine_too(world):
         done = await client.call_tool("project_exec", {"command": "pwd"})
     assert str(world.projects["one"]["web"].root) in done.content[0].text
     assert gateway.end() == 0
+
+
+installed = pytest.mark.skipif(not node_clients.MODULES.exists(), reason=node_clients.HOW)
+
+
+@installed
+@pytest.mark.parametrize(("client", "its_era"), [("sdk", "legacy"), ("client", "2026-07-28")])
+def test_the_typescript_clients_take_every_answer_for_what_its_schema_says(world, client, its_era):
+    steps = [
+        {"tool": "list_projects", "arguments": {}},
+        {"tool": "list_workspaces", "arguments": {"project": "web"}},
+        {"tool": "get_agent_prompt", "arguments": {}},
+        {"tool": "run_command", "arguments": {"project": "web", "command": "echo hello"}},
+        {"tool": "read_file", "arguments": {"project": "app-two", "path": "README.md"}},
+        {"tool": "read_file", "arguments": {"project": "nowhere", "path": "README.md"}},
+    ]
+    http = {"url": f"{world.gateway.url}/mcp", "token": world.secret}
+    done = subprocess.run(
+        [str(node_clients.find_node()), str(node_clients.FOLDER / "official.mjs")],
+        input=json.dumps({"client": client, "era": its_era, "http": http, "steps": steps}),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        cwd=node_clients.FOLDER,
+    )
+    assert done.returncode == 0, done.stderr
+    results = json.loads(done.stdout)["results"]
+    assert [result.get("isError") for result in results] == [False] * 5 + [True], results

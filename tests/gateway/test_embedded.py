@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import subprocess
 
 import pytest
 
@@ -119,3 +120,23 @@ def test_a_further_gateway_and_servers_of_ones_own_are_given_what_they_need(host
     assert made["urls"] == ["nats://10.0.0.5:4222"]
     assert made["credential"].startswith("exf_")
     assert host.exeora("gateway", "add", "west", "--url", "http://x", "--json").error["reason"] == "wrong_value"
+
+
+def test_it_speaks_tls_with_machines_when_it_is_given_a_certificate(host, tmp_path):
+    certificate, key = tmp_path / "cert.pem", tmp_path / "key.pem"
+    make = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
+    subject = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost", "-keyout", key, "-out", certificate]
+    subprocess.run([*make, *subject], check=True, capture_output=True)
+    gateway = Gateway(host, *OWN, "--nats-certificate", str(certificate), "--nats-key", str(key))
+    try:
+        (url,) = gateway.ready["nats"]
+        assert url.startswith("tls://")
+        named = url.replace("127.0.0.1", "localhost")
+        words = ("machine", "add", "laptop", "--url", named, "--authority", str(certificate), "--json")
+        credential = host.exeora(*words).document["credential"]
+        laptop = Host(tmp_path / "laptop")
+        machine = Machine(laptop, credential)
+        assert machine.end() == 0
+        assert gateway.end() == 0
+    finally:
+        gateway.discard()

@@ -223,7 +223,7 @@ def _find_credential(home: "FleetHome", urls: tuple[str, ...], file: Path | None
     keys = home.ensure_keys()
     if home.load_address() is None:
         home.store_address(FleetAddress(urls=urls))
-    return keys.make_gateway("gateway", urls)
+    return home.make_gateway(keys, "gateway", urls)
 
 
 def _show_next(facts: Any) -> list[str]:
@@ -281,7 +281,7 @@ def add(
     require_extra()
     home = FleetHome(find_places())
     urls = home.find_public_urls(tuple(url or ()))
-    made = home.require_keys().make_gateway(name, urls)
+    made = home.make_gateway(home.require_keys(), name, urls)
     result = {"name": name, "urls": list(urls), "credential": made.to_text()}
     session.show(result, lambda shown: Shown([shown["credential"]], [f"gateway {show_text(name)} connects with this"]))
 
