@@ -14,7 +14,7 @@ from typing import Any
 
 from nats.aio.client import Client
 
-from exeora_ws.cancellation import Cancellation, Step
+from exeora_ws.cancellation import Cancellation
 from exeora_ws.errors import Cancelled, ExecutorOffline, ExeoraError, ToolFailed, ToolTimeout
 from exeora_ws.fleet import wire
 from exeora_ws.fleet.frames import Assembler, split
@@ -30,6 +30,7 @@ from exeora_ws.names import ProjectId
 from exeora_ws.policy.gate import Answer, InputRequired
 from exeora_ws.policy.question import Question
 from exeora_ws.tools.call import Asking, Caller
+from exeora_ws.tools.proxied import make_step
 
 _PING_SECONDS = 0.4
 _FLUSH_SECONDS = 1.0
@@ -391,8 +392,7 @@ def _find_way(asking: Asking) -> wire.Asks:
 
 
 def _read_progress(said: Mapping[str, Any]) -> str:
-    line, progress = str(said.get("line", "")), said.get("progress")
-    return line if progress is None else Step(progress, said.get("total"), said.get("message"))
+    return str(said.get("line", "")) if said.get("progress") is None else make_step(said)
 
 
 def _read_question(asked: Mapping[str, Any]) -> Question:

@@ -247,9 +247,10 @@ def test_a_call_that_cannot_be_written_down_is_not_sent(tmp_path, sealed):
             main = WorkspaceRecord(
                 id="wsp_1", slug="main", name="main", branch="main", managed=False, available=True, path="/x"
             )
+            policy = PolicyRecord(mode="allow_all")
             record = ProjectRecord(
-                machine=MACHINE, id="prj_1", slug="app", name="app", workspaces=[main], policy=PolicyRecord(mode="allow_all")
-            )  # fmt: skip
+                machine=MACHINE, id="prj_1", slug="app", name="app", workspaces=[main], policy=policy
+            )
             machine = MachineRecord(name="m", public="x", added=1.0)
             Bucket(lines.state, MACHINES_BUCKET).put(MACHINE, wire.encode(machine))
             Bucket(lines.state, INVENTORY_BUCKET).put(name_project_key(MACHINE, "prj_1"), pack_project(record))
