@@ -14,8 +14,8 @@ from typing import Any
 
 from nats.aio.client import Client
 
-from exeora_ws.cancellation import Cancellation, Step
-from exeora_ws.errors import Cancelled, ExecutorOffline, ExeoraError, ToolTimeout
+from exeora_ws.cancellation import Cancellation
+from exeora_ws.errors import Cancelled, ExecutorOffline, ExeoraError, ToolFailed, ToolTimeout
 from exeora_ws.fleet import wire
 from exeora_ws.fleet.frames import Assembler, split
 from exeora_ws.fleet.line import Line, Message
@@ -30,6 +30,7 @@ from exeora_ws.names import ProjectId
 from exeora_ws.policy.gate import Answer, InputRequired
 from exeora_ws.policy.question import Question
 from exeora_ws.tools.call import Asking, Caller
+from exeora_ws.tools.proxied import make_step
 
 _PING_SECONDS = 0.4
 _FLUSH_SECONDS = 1.0
@@ -282,8 +283,15 @@ class _Waiting:
         if message.nobody:
             raise _offline()
         self._silent_at = time.monotonic() + FLEET_SILENT_CALL_SECONDS
-        whole = self._frames.add(message.data)
-        return None if whole is None else self._take(wire.decode(whole))
+        return self._take(self._read(message))
+
+    def _read(self, message: Message) -> dict[str, Any]:
+        """Give what is said; nothing yet where more frames are to come."""
+        try:
+            whole = self._frames.add(message.data)
+            return {} if whole is None else wire.decode(whole)
+        except ExeoraError as error:
+            raise _unreadable() from error
 
     def _take(self, said: Mapping[str, Any]) -> Answered | None:
         match said.get("kind"):
@@ -300,10 +308,16 @@ class _Waiting:
         if isinstance(error, dict):
             raise wire.read_error(error)
         if isinstance(asked, dict):
-            question = InputRequired(_read_question(asked), str(said["state"]), int(said["expires_ms"]))
+            expires = said.get("expires_ms")
+            question = InputRequired(
+                _read_question(asked), str(said.get("state")), expires if isinstance(expires, int) else 0
+            )
             return Answered(self.call, question=question)
+        text, structured, verbatim = said.get("text"), said.get("structured"), said.get("verbatim")
+        if not isinstance(structured, dict) and not isinstance(verbatim, dict):
+            raise _unreadable()
         return Answered(
-            self.call, structured=said.get("structured"), text=said.get("text"), verbatim=said.get("verbatim")
+            self.call, structured=structured, text=text if isinstance(text, str) else None, verbatim=verbatim
         )
 
     def _ask(self, said: Mapping[str, Any]) -> None:
@@ -312,7 +326,9 @@ class _Waiting:
         if asker is None:
             self._answer(Answer.NONE)
             return
-        question, seconds = _read_question(said), min(float(said.get("seconds", 0)), float(APPROVAL_WAIT_SECONDS))
+        given = said.get("seconds")
+        seconds = min(float(given) if isinstance(given, int | float) else 0.0, float(APPROVAL_WAIT_SECONDS))
+        question = _read_question(said)
 
         def ask() -> None:
             try:
@@ -353,6 +369,14 @@ class _Waiting:
         )
 
 
+def _unreadable() -> ToolFailed:
+    return ToolFailed(
+        "the machine's answer cannot be read; the call may have run",
+        reason="bad_message",
+        hint="are gateway and machine of the same version?",
+    )
+
+
 def _offline() -> ExecutorOffline:
     return ExecutorOffline(
         "the machine that holds this project is not connected; the call has not run",
@@ -368,13 +392,13 @@ def _find_way(asking: Asking) -> wire.Asks:
 
 
 def _read_progress(said: Mapping[str, Any]) -> str:
-    line, progress = str(said.get("line", "")), said.get("progress")
-    return line if progress is None else Step(progress, said.get("total"), said.get("message"))
+    return str(said.get("line", "")) if said.get("progress") is None else make_step(said)
 
 
 def _read_question(asked: Mapping[str, Any]) -> Question:
+    omitted = asked.get("omitted")
     return Question(
         **{name: str(asked.get(name, "")) for name in ("project", "workspace", "tool", "client", "preview")},
-        omitted=int(asked.get("omitted", 0)),
+        omitted=omitted if isinstance(omitted, int) else 0,
         fingerprint=str(asked.get("fingerprint", "")),
     )

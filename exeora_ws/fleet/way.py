@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from exeora_ws.errors import InternalError, UnknownProject
+from exeora_ws.errors import UnknownProject
 from exeora_ws.fleet.deadlines import find_limit
 from exeora_ws.fleet.directory import Directory
 from exeora_ws.fleet.gate import AccountGate
@@ -101,6 +101,4 @@ def _show(tool: AnyTool, answered: Answered) -> Outcome:
         return Outcome(tool.name, question=answered.question)
     if answered.verbatim is not None:
         return Outcome(tool.name, result=VerbatimResult(raw=answered.verbatim))
-    if answered.structured is None:
-        raise InternalError("the machine answered with nothing", data={"id": answered.call})
     return Outcome(tool.name, result=answered.structured, text=answered.text)
