@@ -222,7 +222,9 @@ def operate(home: FleetHome, keys: Keys) -> Iterator[Operation]:
             each.open(_CONNECT_SECONDS)
             leaving.callback(each.close)
         ensure_buckets(state)
-        yield Operation(keys, urls, Roster(keys, state), state, line)
+        roster = Roster(keys, state)
+        roster.settle()
+        yield Operation(keys, urls, roster, state, line)
 
 
 def read_certificates(path: Path) -> str:

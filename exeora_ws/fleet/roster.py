@@ -115,6 +115,17 @@ class Roster:
             self._forget(identity)
         return KnownMachine(identity, record, None, ())
 
+    def settle(self) -> None:
+        """Tell the servers again who was sent away, if anybody was.
+
+        A command that was killed may not have told them; servers that lost what they were told know nobody as revoked.
+
+        Raises:
+            ExeoraError: as `revoke`.
+        """
+        if self._collect_revoked():
+            self._push()
+
     def list(self, line: Line | None = None) -> list[KnownMachine]:
         """Give all machines by name, also those that were sent away.
 

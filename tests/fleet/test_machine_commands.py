@@ -2,12 +2,14 @@
 
 import json
 import stat
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from exeora_ws.app import open_app
 from exeora_ws.errors import ExecutorOffline, InvalidArguments, ToolFailed
+from exeora_ws.fleet.buckets import MACHINES_BUCKET, Bucket
 from exeora_ws.fleet.credentials import Credential, Keys, load_credential, parse_credential
 from exeora_ws.fleet.home import FleetAddress, FleetHome, operate
 from exeora_ws.settings import Places, find_places
@@ -122,6 +124,23 @@ def test_replacing_cuts_off_what_uses_the_old_one(exeora: CommandLine, running, 
     assert second.line.seed != first.line.seed
     with connected(machine_app, second):
         assert exeora.inline("machine", "list", "--json").document["machines"][0]["state"] == "online"
+
+
+def test_a_revocation_that_was_cut_short_is_completed_by_the_next_command(exeora: CommandLine, running, machine_app):
+    """Killed between writing it down and telling the servers."""
+    credential = parse_credential(exeora.inline("machine", "add", "laptop", "--json").document["credential"], "machine")
+    with connected(machine_app, credential) as machine:
+        home = FleetHome(find_places())
+        with operate(home, running) as operation:
+            bucket = Bucket(operation.state, MACHINES_BUCKET)
+            entry = bucket.list()[credential.identity]
+            record = json.loads(entry.value or b"")
+            bucket.put(credential.identity, json.dumps({**record, "revoked": time.time()}).encode(), entry.revision)
+        assert machine.error is None
+        exeora.inline("machine", "list")
+        machine.join(5)
+        assert machine.error is not None
+        assert machine.error.reason == "credential_refused"
 
 
 def test_the_port_is_kept_and_the_address_can_be_said(fleet_home: FleetHome, exeora: CommandLine):

@@ -198,7 +198,7 @@ class _Serving:
     def _reach(self, announcer: Announcer, leaving: ExitStack) -> "Credential":
         """Have servers, and be somebody to them."""
         from exeora_ws.fleet.embedded import EmbeddedServer
-        from exeora_ws.fleet.home import FleetAddress, FleetHome
+        from exeora_ws.fleet.home import FleetAddress, FleetHome, operate
 
         chosen, home = self._chosen, FleetHome(self._places)
         if not chosen.is_embedded:
@@ -209,6 +209,8 @@ class _Serving:
         server = leaving.enter_context(
             EmbeddedServer(home, keys, address, lambda line: announcer.teller.tell("warning", {"message": line}))
         )
+        with operate(home, keys):
+            pass  # it settles what a command that was killed has left half done
         return home.make_gateway(keys, "gateway", (server.url,))
 
 
