@@ -46,6 +46,7 @@ ONLY = {
     "mcp": {"serve"},
     "mcp_types": {"serve"},
     "typer": {"exeora_cli"},
+    "prompt_toolkit": {"exeora_cli"},
     "subprocess": {"git", "processes"},
     "multiprocessing": set(),
     "nats": {"fleet"},

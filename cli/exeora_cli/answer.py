@@ -1,5 +1,6 @@
 """What is printed: the answer on stdout, narration and errors on stderr, one JSON document with `--json`."""
 
+import json
 import os
 import sys
 from collections.abc import Iterable, Mapping
@@ -38,7 +39,11 @@ def render_document(facts: Mapping[str, Any], *, version: bool = True) -> bytes:
     try:
         return msgspec.json.encode(document) + b"\n"
     except UnicodeEncodeError:
-        return msgspec.json.encode(_as_text(document)) + b"\n"
+        document = _as_text(document)
+    except OverflowError:
+        # An integer of an upstream server that fits no machine word: this library alone writes it as it is.
+        return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+    return msgspec.json.encode(document) + b"\n"
 
 
 def _as_text(value: Any) -> Any:

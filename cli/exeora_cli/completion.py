@@ -30,6 +30,25 @@ def complete_workspace(ctx: typer.Context) -> list[str]:
     return slugs + sorted(branches - set(slugs))
 
 
+def complete_branch(ctx: typer.Context) -> list[str]:
+    """Give the local branches, and those of remotes as they were fetched last."""
+    return _list_branches(ctx, remotes=True)
+
+
+def complete_local_branch(ctx: typer.Context) -> list[str]:
+    """Give the local branches."""
+    return _list_branches(ctx, remotes=False)
+
+
+def _list_branches(ctx: typer.Context, *, remotes: bool) -> list[str]:
+    session = session_of(ctx)
+    try:
+        project = session.find_project()
+        return list(session.app.upkeep.list_branches(project, remotes=remotes)) if project is not None else []
+    except ExeoraError:
+        return []
+
+
 def complete_project(ctx: typer.Context) -> list[str]:
     """Give the projects' slugs."""
     try:

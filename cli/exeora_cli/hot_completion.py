@@ -1,4 +1,4 @@
-"""Completes workspaces and projects at the shell without importing anything, in the form typer's scripts expect.
+"""Completes workspaces, branches and projects at the shell without importing anything, as typer's scripts expect it.
 
 A key press waits for this. Names of commands and options, and words in quotes, are completed the slow way.
 """
@@ -12,6 +12,10 @@ WORKSPACE_COMMANDS = frozenset(
 )
 """Commands whose first argument names a workspace (a test holds this equal to the commands themselves)."""
 
+BRANCH_OPTIONS = {"--from": True, "--against": True, "--into": False}
+"""Options whose value is a branch, and whether it may be one of a remote (the same test)."""
+
+_CREATE_FLAGS = frozenset({"--reuse", "--with-changes", "--fetch", "--dry-run", "-n", "--switch", "-s"})
 _WORKSPACE_OPTIONS = ("-w", "--workspace")
 _PROJECT_OPTION = "--project"
 _QUOTING = "\"'\\$`=\0"
@@ -65,6 +69,10 @@ def _list_words(before: "list[str]", incomplete: str) -> "list[str]":
     if incomplete.startswith("-") and incomplete != "-":
         raise Unusual
     option = before[-1] if before else ""
+    if option in BRANCH_OPTIONS:
+        return _list_branches(before[:-1], remotes=BRANCH_OPTIONS[option])
+    if before[:1] == ["create"] and _CREATE_FLAGS.issuperset(before[1:]):
+        return _list_branches([], remotes=True)
     takes_value = option in (*_WORKSPACE_OPTIONS, _PROJECT_OPTION)
     asked = Asked(before[:-1] if takes_value else before)
     if not takes_value and (asked.command not in WORKSPACE_COMMANDS or asked.positional):
@@ -77,3 +85,15 @@ def _list_words(before: "list[str]", incomplete: str) -> "list[str]":
     slugs = [str(w["slug"]) for w in workspaces]
     branches = [str(w["branch"]) for w in workspaces if w["branch"] is not None]
     return slugs + sorted(set(branches) - set(slugs))
+
+
+def _list_branches(before: "list[str]", *, remotes: bool) -> "list[str]":
+    from exeora_ws.git.gitfiles import list_branches
+
+    snapshot = Snapshot(os.environ)
+    named = before[before.index(_PROJECT_OPTION) + 1 :][:1] if _PROJECT_OPTION in before else []
+    project = snapshot.require_project(named[0]) if named else snapshot.find_around()[0]
+    found = list_branches(project["common_dir"], remotes=remotes) if project["common_dir"] else None
+    if found is None:
+        raise Unusual
+    return found

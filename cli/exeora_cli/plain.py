@@ -47,10 +47,23 @@ def show_text(text: str) -> str:
     return shown if shown.isprintable() else shown.encode("unicode_escape").decode("ascii")
 
 
+def measure(text: str) -> int:
+    """Give how many columns of a terminal a text takes: an ideograph has two, an accent of its own none."""
+    if text.isascii():
+        return len(text)
+    from unicodedata import combining, east_asian_width
+
+    return sum(0 if combining(c) else 1 + (east_asian_width(c) in "WF") for c in text)
+
+
 def align(rows: "Sequence[tuple[str, ...]]") -> "list[str]":
     """Set columns below each other, two spaces apart; nothing trails."""
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))] if rows else []
-    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    widths = [max(measure(row[i]) for row in rows) for i in range(len(rows[0]))] if rows else []
+    return [_join(row, widths).rstrip() for row in rows]
+
+
+def _join(row: "tuple[str, ...]", widths: "list[int]") -> str:
+    return "  ".join(cell + " " * (width - measure(cell)) for cell, width in zip(row, widths, strict=True))
 
 
 def list_lines(workspaces: "list[dict[str, object]]", here: "str | None") -> "list[str]":

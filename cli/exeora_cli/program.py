@@ -16,6 +16,7 @@ from exeora_cli.bug_log import record_bug, with_log_path
 from exeora_cli.commands import GROUPS
 from exeora_cli.group import Program, show_help, spread_options
 from exeora_cli.session import Session
+from exeora_cli.wording import for_shell
 
 NAME = "exeora"
 _USAGE_HINT = "exeora --help, or exeora COMMAND --help"
@@ -25,9 +26,10 @@ def run(words: list[str]) -> int:
     """Run a command line; gives the exit code."""
     places = find_places()
     keep_log(places)
+    session = Session()
     json = "--json" in (words[: words.index("--")] if "--" in words else words)
     try:
-        return _run(words)
+        return _run(words, session)
     except (answer.ReaderGone, BrokenPipeError):
         return answer.quiet_pipe()
     except KeyboardInterrupt:
@@ -38,13 +40,12 @@ def run(words: list[str]) -> int:
         told = InvalidArguments(_plain(error.format_message()), reason="usage", hint=_USAGE_HINT)
     except Exception as bug:  # noqa: BLE001  whatever else it is, it is a bug: logged, and told without its text
         told = with_log_path(record_bug(bug), places.log)
-    answer.print_error(told, json=json)
+    answer.print_error(told if session.speaks_tools else for_shell(told), json=json)
     return answer.exit_code(told)
 
 
-def _run(words: list[str]) -> int:
+def _run(words: list[str], session: Session) -> int:
     completion.prepare()
-    session = Session()
     try:
         code = build()(words, prog_name=NAME, standalone_mode=False, obj=session)
     finally:

@@ -62,6 +62,8 @@ class Session:
         """Each command is a conversation of its own: what it wrote first is what `revert` goes back to."""
         self.toolsets: tuple[str, ...] = ()
         """The toolsets that were asked for; none is the default one."""
+        self.speaks_tools = False
+        """Whether its caller wrote a tool's own fields, and is answered in them."""
 
     @property
     def offers_default(self) -> bool:
@@ -227,16 +229,23 @@ class Session:
         if self.options.project is not None:
             raise InvalidArguments(f"--project: {command} takes no such option", reason="no_project_taken")
 
-    def require_tool(self, name: str) -> "AnyTool":
-        """A tool of the catalog.
+    def require_tool(self, name: str, project: "Project | None" = None) -> "AnyTool":
+        """A tool of the catalog; with a project also one of its upstream servers, which is started for it.
 
         Raises:
             UnknownTool: there is none of that name.
+            Exit: interrupted while the server was awaited.
         """
-        tool = self.find_calls(name).catalog.get(name)
-        if tool is None:
+        from exeora_ws.tools.call import PROXIED_PREFIX
+
+        calls = self.find_calls(name)
+        if name in calls.catalog:
+            return calls.catalog[name]
+        if project is None or not name.startswith(PROXIED_PREFIX):
             raise UnknownTool(f"there is no tool {name!r}", hint="exeora tools names those there are")
-        return tool
+        with self.interruptible() as cancellation:
+            found = calls.require_tool(name, self.bind(project), cancellation)
+        return found  # noqa: RET504  inside the block mypy holds that it might not be reached
 
     def bind(self, project: "Project | None") -> "Scope":
         """Give the scope of a call: one project, or none for a tool that needs none."""

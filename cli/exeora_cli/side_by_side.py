@@ -9,6 +9,7 @@ from exeora_ws.errors import ExeoraError
 
 from exeora_cli import answer
 from exeora_cli.progress import Narrator
+from exeora_cli.wording import for_shell
 
 if TYPE_CHECKING:
     from exeora_ws.cancellation import Cancellation
@@ -67,7 +68,8 @@ class SideBySide:
             cancellation.raise_if_cancelled()
             tool = run_captured(direct=self._direct, on_output=shown)
             outcome = self._session.make_call(tool, {**self._arguments, "workspace": slug}, caller)
-        except ExeoraError as error:
+        except ExeoraError as refused:
+            error = for_shell(refused)
             lines.finish()
             self._tell(slug, error, cancellation)
             return {"workspace": slug, "error": error.to_dict()}

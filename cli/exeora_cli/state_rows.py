@@ -57,6 +57,40 @@ def make_row(facts: dict[str, Any], here: str | None, *, now: float | None = Non
     )
 
 
+def make_waiting_row(workspace: Any, here: str | None) -> tuple[str, ...]:
+    """Give the line of a workspace whose state is not known yet."""
+    branch = "-" if workspace.branch is None else show_text(workspace.branch)
+    return ("*" if workspace.id == here else " ", workspace.slug, branch, "…", "", "", "", "")
+
+
+def choose_styles(facts: dict[str, Any], here: str | None) -> tuple[str | None, ...]:
+    """Give a colour for each cell of the row: what asks for attention has one."""
+    changed = any(facts[kind] for kind in ("staged", "modified", "untracked", "conflicted"))
+    behind = [side for side in (facts["base"], facts["upstream"]) if side is not None and side["behind"]]
+    state = "red" if facts["fault"] or facts["problem"] else "yellow" if facts["locked"] is not None else "cyan"
+    return (
+        "green",
+        "bold" if facts["id"] == here else None,
+        "dim" if facts["branch"] is None else None,
+        "red" if facts["conflicted"] else "yellow" if changed else "dim",
+        "yellow" if facts["base"] in behind else None,
+        "yellow" if facts["upstream"] in behind else None,
+        "dim",
+        state,
+    )
+
+
+def summarise(facts: dict[str, Any]) -> list[tuple[str, str]]:
+    """Give what a row says as lines, each after the name of its colour."""
+    changes, state = _show_changes(facts), _show_state(facts)
+    lines = [("", "on no branch" if facts["branch"] is None else f"on {show_text(facts['branch'])}")]
+    lines.append(("dim" if changes in ("clean", "-") else "yellow", changes))
+    lines += [
+        ("", f"{name}: {_show_distance(facts[name])}") for name in ("base", "upstream") if facts[name] is not None
+    ]
+    return [*lines, ("red", state)] if state else lines
+
+
 def _show_changes(facts: dict[str, Any]) -> str:
     kinds = (("+", "staged"), ("!", "modified"), ("?", "untracked"), ("x", "conflicted"))
     return " ".join(f"{sign}{facts[kind]}" for sign, kind in kinds if facts[kind]) or (

@@ -6,6 +6,7 @@ import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -30,6 +31,22 @@ child=$!
 { read -r _ <&3; kill -KILL 0; } >/dev/null 2>&1 &
 exec 3<&-
 wait $child"""
+
+
+_TAKEN_BACK_BY: ContextVar[Cancellation | None] = ContextVar("taken_back_by", default=None)
+
+
+@contextmanager
+def taken_back_by(cancellation: Cancellation) -> Iterator[None]:
+    """Have every git that this thread runs in the block end when the call is taken back, which raises `Cancelled`.
+
+    For reads only: they leave nothing half done.
+    """
+    token = _TAKEN_BACK_BY.set(cancellation)
+    try:
+        yield
+    finally:
+        _TAKEN_BACK_BY.reset(token)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +121,8 @@ class Git:
         Raises:
             ToolFailed: an exit code that is not in `ok`; see `describe_failure` for its reason.
         """
-        return self._run((*_READ_OPTIONS, *arguments), ok, GIT_READ_SECONDS, stdin=stdin, optional_locks=False)
+        command, patience = (*_READ_OPTIONS, *arguments), _TAKEN_BACK_BY.get()
+        return self._run(command, ok, GIT_READ_SECONDS, stdin=stdin, optional_locks=False, cancellation=patience)
 
     def change(
         self,

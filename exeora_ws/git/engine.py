@@ -19,6 +19,7 @@ from exeora_ws.git.port import (
     Difference,
     Folded,
     Head,
+    LoggedCommit,
     RemoteBranch,
     Snapshot,
     Status,
@@ -328,6 +329,10 @@ class Engine(ABC):
         """Whether this checkout holds exactly these changes."""
         return snapshots.are_equal(self.require_git(), snapshot, self.take_snapshot(ref))
 
+    def has_rest_of(self, snapshot: Snapshot, ref: str) -> bool:
+        """Whether what this checkout holds is a part of these changes."""
+        return snapshots.is_rest(self.require_git(), snapshot, self.take_snapshot(ref))
+
     def discard_changes(self, snapshot: Snapshot) -> None:
         """Take the snapshot's changes out of this checkout."""
         if self._place.top is None:
@@ -368,6 +373,13 @@ class Engine(ABC):
         span = f"{require_commit_id(base)}..{require_commit_id(head)}"
         return decode(self.require_git().read("log", "--reverse", "--format=%s", span, "--").out).splitlines()
 
+    def list_recent(self, commit: str, count: int) -> Sequence[LoggedCommit]:
+        """List the last commits."""
+        words = ("log", "-z", f"--max-count={count}", "--format=%H %ct %s", require_commit_id(commit), "--")
+        found = decode(self.require_git().read(*words).out).split("\0")
+        rows = [line.split(" ", 2) for line in found if line]
+        return [LoggedCommit(row[0], int(row[1]), row[2] if len(row) > 2 else "") for row in rows]  # noqa: PLR2004
+
     def advance(self, branch: str, old: str, new: str) -> None:
         """Move a branch that no checkout has."""
         self.refuse_held(branch)
@@ -393,6 +405,10 @@ class Engine(ABC):
             if "would be overwritten" in said or "not uptodate" in said:
                 raise ToolFailed("local changes are in the way", reason="would_overwrite")
             raise failure
+
+    def is_locked_by_git(self) -> bool:
+        """Whether the index has a lock file."""
+        return os.path.lexists(self._place.git_dir / "index.lock")
 
     def list_remains(self) -> Sequence[str]:
         """List folders that name no worktree."""

@@ -122,3 +122,32 @@ def _parse_value(text: str) -> str:
         else:
             found.append(character)
     return "".join(found)
+
+
+def list_branches(common_dir: str, *, remotes: bool) -> list[str] | None:
+    """List local branches, and with `remotes` after them those of remotes as `REMOTE/BRANCH`, each sorted.
+
+    None where references are in no files. As good as completion needs it: whether each is whole is not looked at.
+    """
+    if read_core(common_dir).ref_storage != "files":
+        return None
+    packed = _read_packed(common_dir)
+    kinds = ("refs/heads/", "refs/remotes/") if remotes else ("refs/heads/",)
+    return [name for kind in kinds for name in sorted(_list_refs(common_dir, packed, kind))]
+
+
+def _read_packed(common_dir: str) -> list[str]:
+    try:
+        with open(common_dir + "/packed-refs", "rb") as stream:
+            lines = os.fsdecode(stream.read()).split("\n")
+    except OSError:
+        return []
+    return [line.partition(" ")[2] for line in lines if line and line[0] not in "#^"]
+
+
+def _list_refs(common_dir: str, packed: list[str], kind: str) -> set[str]:
+    found = {name[len(kind) :] for name in packed if name.startswith(kind)}
+    top = common_dir + "/" + kind
+    for folder, _, files in os.walk(top):
+        found |= {os.path.join(folder, name)[len(top) :] for name in files if not name.endswith(".lock")}
+    return {name for name in found if not (kind == "refs/remotes/" and name.endswith("/HEAD"))}

@@ -171,6 +171,15 @@ class Difference:
 
 
 @dataclass(frozen=True, slots=True)
+class LoggedCommit:
+    """A commit as a log shows it; `at` in seconds since 1970."""
+
+    id: str
+    at: int
+    subject: str
+
+
+@dataclass(frozen=True, slots=True)
 class Folded:
     """Commits made in memory; `conflicts` names files instead when that cannot be done."""
 
@@ -389,6 +398,13 @@ class Repository(Protocol):
         """Whether this checkout holds exactly these changes, and perhaps further untracked files. Uses `ref`."""
         ...
 
+    def has_rest_of(self, snapshot: Snapshot, ref: str) -> bool:
+        """Whether all this checkout has uncommitted is a part of these changes, but for further untracked files.
+
+        So it is while `discard_changes` is at work, and after it was cut short. Uses `ref`.
+        """
+        ...
+
     def discard_changes(self, snapshot: Snapshot) -> None:
         """Take the snapshot's changes out of this checkout: `git reset --hard`, and its untracked files deleted."""
         ...
@@ -425,6 +441,10 @@ class Repository(Protocol):
         """First lines of the commits that `head` has and `base` lacks, oldest first."""
         ...
 
+    def list_recent(self, commit: str, count: int) -> Sequence[LoggedCommit]:
+        """The last commits up to this one, newest first."""
+        ...
+
     def advance(self, branch: str, old: str, new: str) -> None:
         """Move a branch that no checkout has from `old` to `new`; raises `ToolFailed` `branch_moved` otherwise."""
         ...
@@ -438,6 +458,10 @@ class Repository(Protocol):
 
     def switch_to(self, commit: str) -> None:
         """Put this checkout and its branch on another commit, keeping local changes, as `git reset --keep` does."""
+        ...
+
+    def is_locked_by_git(self) -> bool:
+        """Whether a git is changing this checkout, or died while it did: its index has a lock file."""
         ...
 
     def list_remains(self) -> Sequence[str]:

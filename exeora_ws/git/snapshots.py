@@ -85,6 +85,35 @@ def are_equal(git: Git, wanted: Snapshot, found: Snapshot) -> bool:
     return git.read("diff-tree", "-r", "--diff-filter=a", str(wanted.untracked), found.untracked).out == b""
 
 
+def is_rest(git: Git, wanted: Snapshot, found: Snapshot) -> bool:
+    """Whether every change in `found` is one of `wanted`, as clearing that was cut short leaves it.
+
+    Further untracked files are nobody's business; one that has another content is.
+    """
+    if wanted.head != found.head:
+        return False
+    for kind in ("index", "files"):
+        whole = _list_changes(git, wanted.head, getattr(wanted, kind))
+        if not _list_changes(git, wanted.head, getattr(found, kind)).items() <= whole.items():
+            return False
+    if wanted.untracked is None or found.untracked is None:
+        return True
+    moved, left = (_list_changes(git, empty_tree(git), tree) for tree in (wanted.untracked, found.untracked))
+    return all(left[path] == moved[path] for path in left.keys() & moved.keys())
+
+
+def empty_tree(git: Git) -> str:
+    """Give the id of the tree with nothing in it."""
+    return git.change("mktree").text
+
+
+def _list_changes(git: Git, before: str, after: str) -> dict[bytes, bytes]:
+    """Give what each path that differs is afterwards: its mode and its blob."""
+    words = git.read("diff-tree", "-r", "-z", "--raw", "--no-renames", "--full-index", before, after).out.split(b"\0")
+    facts, paths = words[0:-1:2], words[1::2]
+    return {path: b" ".join(fact.split()[1::2]) for fact, path in zip(facts, paths, strict=True)}
+
+
 def discard(git: Git, top: Path, snapshot: Snapshot) -> None:
     """Reset the checkout and delete the snapshot's untracked files, and the folders that are empty then."""
     git.change("reset", "--hard", "--quiet", snapshot.head)

@@ -28,6 +28,8 @@ class Request:
         arguments: its arguments as JSON values; shown in the question, hashed, and stored nowhere.
         command: the command line it would run, if it runs one.
         upstream: which server's tool it is; None for a tool of our own.
+        listed_as: the names in the list of tools that it goes by: each must be there, none need be where there are
+            none; its own name where None.
         face: `cli`, `stdio` or `http`.
         client: what the client calls itself.
         session: the conversation.
@@ -42,6 +44,7 @@ class Request:
     arguments: Mapping[str, Any] = field(repr=False)
     command: str | None = field(default=None, repr=False)
     upstream: Upstream | None = None
+    listed_as: tuple[str, ...] | None = None
     face: str = ""
     client: str = ""
     session: str = ""

@@ -94,7 +94,8 @@ def judge(policy: Policy, request: Request, tools: Iterable[tuple[str, bool]] = 
 
 def _judge_tool(policy: Policy, request: Request, tools: Iterable[tuple[str, bool]]) -> Refused | None:
     """The `tools` list names tools of our own; an upstream's tools are not its business (contract, section 9)."""
-    if request.upstream is not None or policy.tools is None or request.tool in policy.tools:
+    names = (request.tool,) if request.listed_as is None else request.listed_as
+    if request.upstream is not None or policy.tools is None or policy.tools.issuperset(names):
         return None
     return Refused(
         "tool_not_permitted",

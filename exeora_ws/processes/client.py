@@ -23,10 +23,16 @@ T = TypeVar("T")
 
 
 class HostClient:
-    """Talks to this user's host. Only `start` starts one; without a host there is nothing to list or read."""
+    """Talks to this user's host. Only `start` starts one; without a host there is nothing to list or read.
 
-    def __init__(self, places: Places) -> None:
+    Args:
+        places: the user's.
+        module: what is started as the host; another one knows more than this room does.
+    """
+
+    def __init__(self, places: Places, module: str = "exeora_ws.processes.host") -> None:
         self._places = places
+        self._module = module
 
     def start(self, command: Command, owner: Owner) -> Started:
         """Start a command in the host; its session is the host's.
@@ -100,7 +106,7 @@ class HostClient:
             try:
                 return _talk(self._connect, request, kind)
             except _NoHost:
-                _start_host()
+                _start_host(self._module)
             return _talk(self._connect, request, kind)
 
     def _connect(self) -> socket.socket:
@@ -134,11 +140,11 @@ def _talk(connect: Callable[[], socket.socket], request: bytes, kind: type[T]) -
     return msgspec.json.decode(wire.parse_reply(frame).result, type=kind)
 
 
-def _start_host() -> None:
+def _start_host(module: str) -> None:
     reading, writing = os.pipe()
     try:
         spawn_detached(
-            [sys.executable, "-P", "-m", "exeora_ws.processes.host", "--ready", str(writing)],
+            [sys.executable, "-P", "-m", module, "--ready", str(writing)],
             environ=dict(os.environ),
             pass_fds=[writing],
         )

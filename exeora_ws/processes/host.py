@@ -35,6 +35,9 @@ from exeora_ws.storage import make_private_folder
 SOCKET = "host.sock"
 LOCK = "host.lock"
 
+IsThere = Callable[[str], bool]
+"""Whether a workspace, by its id, is still one."""
+
 _SESSION = "host"
 _IDLE_SECONDS = 1.0
 _BACKLOG = 64
@@ -146,11 +149,19 @@ def _parse_command(body: wire.Start) -> Command:
     return Command(argv, body.line, os.fsdecode(body.cwd), environ, umask=body.umask)
 
 
-def serve(places: Places, on_ready: Callable[[], None] = lambda: None) -> None:
-    """Be the host until nobody needs one, or until TERM. Whoever starts it holds the lock beside the socket."""
+def serve(
+    places: Places, on_ready: Callable[[], None] = lambda: None, is_there: IsThere = lambda _workspace: True
+) -> None:
+    """Be the host until nobody needs one, or until TERM. Whoever starts it holds the lock beside the socket.
+
+    Args:
+        places: the user's.
+        on_ready: called as soon as it listens.
+        is_there: whether a workspace is still one; see `Supervisor`.
+    """
     database = Database(places.database, {"processes": PROCESS_MIGRATIONS})
     reap_leftovers(database)
-    supervisor = Supervisor(records=Records(database))
+    supervisor = Supervisor(records=Records(database), is_there=is_there)
     with open_runtime_folder(places) as folder, socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
         with suppress(FileNotFoundError):
             os.unlink(SOCKET, dir_fd=folder)
@@ -195,8 +206,13 @@ def _terminate(_number: int, _frame: FrameType | None) -> None:
     raise _Terminated
 
 
-def main(words: Sequence[str] | None = None) -> None:
-    """Become the host: `python -m exeora_ws.processes.host --ready DESCRIPTOR`."""
+def main(words: Sequence[str] | None = None, make_check: Callable[[Places], IsThere] | None = None) -> None:
+    """Become the host: `python -m MODULE --ready DESCRIPTOR`.
+
+    Args:
+        words: the arguments; this process's when None.
+        make_check: gives what tells whether a workspace is still one.
+    """
     parser = argparse.ArgumentParser()
     parser.add_argument("--ready", type=int, required=True)
     ready: int = parser.parse_args(words).ready
@@ -216,7 +232,7 @@ def main(words: Sequence[str] | None = None) -> None:
         try:
             places = find_places()
             logging.basicConfig(filename=make_private_folder(places.data) / places.log.name)
-            serve(places, tell_ready)
+            serve(places, tell_ready, *([make_check(places)] if make_check is not None else []))
         except ExeoraError as error:
             # Before it was ready: the starter reads why.
             with suppress(OSError):

@@ -18,7 +18,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from types import FrameType
 
-from exeora_ws.errors import ExeoraError
+from exeora_ws.errors import ExeoraError, UnknownWorkspace
 from exeora_ws.processes.command import Command, Owner
 from exeora_ws.processes.ending import GRACE_SECONDS, end_tree
 from exeora_ws.processes.process import Leftover
@@ -46,7 +46,12 @@ class Ended:
 
 
 def run_at_terminal(
-    command: Command, owner: Owner, records: Records | None = None, *, timeout: float | None = None
+    command: Command,
+    owner: Owner,
+    records: Records | None = None,
+    *,
+    timeout: float | None = None,
+    is_there: Callable[[str], bool] = lambda _workspace: True,
 ) -> Ended:
     """Run a command on our own input and outputs; from the main thread only.
 
@@ -55,8 +60,10 @@ def run_at_terminal(
         owner: for whom.
         records: where it is written down while it runs.
         timeout: seconds, after which the whole tree is ended; None for no limit.
+        is_there: whether a workspace is still one; asked once the command is on record.
 
     Raises:
+        UnknownWorkspace: the workspace went meanwhile; the command has been ended.
         ExeoraError: as `spawn`.
     """
     if records is not None:
@@ -79,6 +86,8 @@ def run_at_terminal(
         try:
             if records is not None:
                 records.add(process_id, "run", owner, command.line, child.tree)
+            if not is_there(owner.workspace):
+                raise UnknownWorkspace("the workspace was removed while the command was started")
             code, timed_out = _wait(child, inbox, timeout)
         finally:
             leftovers = _end_rest(child)

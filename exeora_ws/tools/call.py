@@ -135,6 +135,28 @@ class Way(ABC):
         project = _take(arguments, Tool.PROJECT_FIELD) if scope.account and tool.needs is not Needs.NOTHING else None
         return RoutedCall(tool, project, _take_workspace(arguments, tool), arguments)
 
+    def require_tool(self, name: str, scope: Scope, cancellation: Cancellation) -> AnyTool:
+        """Find a tool by its name, an upstream's too, which may have to be started for it.
+
+        Raises:
+            Cancelled: while its server was awaited.
+            UnknownTool: there is none in reach.
+        """
+        return self.catalog.get(name) or self._route_proxied(RawCall(name, {}), scope, cancellation).tool
+
+    def list_proxied(self, scope: Scope, cancellation: Cancellation) -> list[dict[str, Any]]:
+        """List the entries of upstream tools that a caller is offered, once every server has answered or failed.
+
+        A server that takes longer than one has time to answer is left out.
+
+        Raises:
+            Cancelled: while they were awaited.
+        """
+        if self._proxies is None:
+            return []
+        _await_servers(self._proxies(), self._reachable(scope), None, cancellation)
+        return self.offered_proxied(scope)
+
     def _route_proxied(self, raw: RawCall, scope: Scope, cancellation: Cancellation) -> RoutedCall:
         """Find a tool of an upstream server; on an account, the project decides whose it is."""
         unknown = UnknownTool(f"there is no tool {raw.tool[:100]!r}", hint="tools/list names those there are")
@@ -302,15 +324,17 @@ def _take_workspace(arguments: dict[str, Any], tool: AnyTool) -> str | None:
     return MAIN if workspace is None else workspace
 
 
-def _await_servers(proxies: Proxies, projects: Iterable[Project], name: str, cancellation: Cancellation) -> None:
+def _await_servers(proxies: Proxies, projects: Iterable[Project], name: str | None, cancellation: Cancellation) -> None:
     """Give servers that have not answered yet their time: a tool may be called before it was ever listed.
 
-    Its own server need only have answered: one that hangs holds up no tool of another.
+    Its own server need only have answered: one that hangs holds up no tool of another. Without a name, all of them.
     """
     end = time.monotonic() + FIRST_ANSWER_SECONDS
     for project in projects:
         proxies.start(project)
-        while _named(proxies.tools(project.id), name) is None and (left := end - time.monotonic()) > 0:
+        while (name is None or _named(proxies.tools(project.id), name) is None) and (
+            left := end - time.monotonic()
+        ) > 0:
             cancellation.raise_if_cancelled()
             if proxies.wait_until_settled(project.id, min(left, _LOOK_SECONDS)):
                 break

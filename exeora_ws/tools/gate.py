@@ -244,6 +244,7 @@ def describe_call(parsed: ParsedCall, project: Project, caller: Caller) -> Reque
         arguments=parsed.raw,
         command=command(parsed.arguments) if command is not None else None,
         upstream=parsed.tool.upstream,
+        listed_as=parsed.tool.listed_as,
         face=str(caller.face),
         client=caller.client,
         session=caller.session,

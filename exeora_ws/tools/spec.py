@@ -132,6 +132,7 @@ class Tool(Generic[A, R, S]):
         account_only: offered only where one connection may reach several projects.
         workspace_field: the routing field; another one where an upstream's tool has a `workspace` of its own.
         upstream: whose tool it is, for one that is passed on to another MCP server.
+        listed_as: the names in a policy's list of tools that it goes by; its own where None.
         workspace_text: describes the argument `workspace`, where the usual words do not fit.
         prepare: rewrites the arguments before they are typed: other names that a caller may use for them.
         render: words a result, for a tool whose text is not the JSON of its structured content.
@@ -152,6 +153,7 @@ class Tool(Generic[A, R, S]):
     account_only: bool = False
     workspace_field: str = "workspace"
     upstream: Upstream | None = None
+    listed_as: tuple[str, ...] | None = None
     prepare: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None
     workspace_text: str | None = None
     render: Callable[[R], str] | None = None

@@ -26,6 +26,7 @@ from exeora_ws.workspaces.registry import (
     Base,
     Registry,
     Unfinished,
+    begin_operation,
     decode_facts,
     encode_facts,
     end_operation,
@@ -35,8 +36,14 @@ from exeora_ws.workspaces.registry import (
 )
 from exeora_ws.workspaces.undoing import all_or_nothing
 
-Fill = Callable[[Workspace], None]
-"""Does more to a new worktree before it is registered; what it raises takes everything back."""
+Fill = Callable[[Workspace], Unfinished | None]
+"""Does more to a new worktree before it is registered; what it raises takes everything back.
+
+What it gives is still to be done then: it is written down in the transaction that registers the workspace.
+"""
+
+MOVING = "refs/exeora/moving/"
+"""Below it stand, by the new workspace's id, the changes that move along (`moving.py`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +154,7 @@ def _find_present(registry: Registry, repository: Repository, project: Project, 
             raise ToolFailed(
                 f"workspace {workspace.slug!r} has branch {wanted.branch!r}, but it is unavailable ({fault})",
                 reason="workspace_missing",
-                hint=f"exeora doctor; or exeora remove {workspace.slug}, then create again with --reuse",
+                hint=f"exeora doctor; or exeora remove {workspace.slug}, then create it again with reuseExistingBranch",
                 data={"workspace": workspace.slug},
             )
         commit = repository.find_branch(wanted.branch) or ""
@@ -217,7 +224,7 @@ def _settle_base(repository: Repository, source: Place, wanted: Wanted) -> tuple
         raise ToolFailed(
             f"branch {wanted.branch!r} exists already",
             reason="branch_exists",
-            hint="pass reuseExistingBranch to use it (on the command line: --reuse)",
+            hint="pass reuseExistingBranch to use it",
         )
     _refuse_conflicting_branch(repository, wanted.branch)
     return wanted.start or _settle_start(repository, source, wanted.base), True
@@ -285,13 +292,14 @@ def _carry_out(
             remote, theirs = settled.upstream
             settings = (("remote", remote), ("merge", "refs/heads/" + theirs))
             repository.write_branch_settings(settled.workspace.branch, settings)
-        if fill is not None:
-            fill(settled.workspace)
+        next_step = fill(settled.workspace) if fill is not None else None
         cancellation.raise_if_cancelled()
         with registry.change() as connection:
             require_registered(connection, source.project)
             insert_workspace(connection, settled.workspace, settled.base, "created")
             end_operation(connection, operation.id)
+            if next_step is not None:
+                begin_operation(connection, next_step)
     return Creation(settled.workspace, settled.base, created=True)
 
 
@@ -352,6 +360,8 @@ def undo_creation(registry: Registry, repository: Repository, operation: Unfinis
     repository.discard_remains(path.name)
     if facts.new_branch is not None:
         repository.delete_branch(facts.new_branch, facts.commit, force=True)
+    for ref in (MOVING + facts.workspace_id, f"{MOVING}{facts.workspace_id}-check"):
+        repository.drop_ref(ref)
     with suppress(OSError):
         path.parent.rmdir()
     with registry.change() as connection:

@@ -1,28 +1,48 @@
 """Bring a workspace's branch into its base. All is made and checked in memory first: a conflict leaves no trace."""
 
-from dataclasses import dataclass
+import secrets
+from dataclasses import dataclass, replace
+
+import msgspec
 
 from exeora_ws.errors import InvalidArguments, ToolFailed
 from exeora_ws.git.opening import open_repository
 from exeora_ws.git.port import Difference, Folded, Repository, Status
 from exeora_ws.workspaces import resolve
 from exeora_ws.workspaces.overview import find_base_ref
-from exeora_ws.workspaces.place import Place, Workspace
-from exeora_ws.workspaces.registry import Registry
+from exeora_ws.workspaces.place import Place, Project, Workspace
+from exeora_ws.workspaces.registry import Registry, Unfinished, decode_facts, encode_facts, end_operation
+from exeora_ws.workspaces.undoing import all_or_nothing
 
 HOW = ("ff", "squash", "rebase")
 
 
 @dataclass(frozen=True, slots=True)
 class Merging:
-    """What was merged: `into` moved from `before` to `after`; `rebased` is the branch's own new commit, if any."""
+    """What was merged: `into` moved from `before` to `after`.
+
+    `rebased` is the branch's own new commit, if any; `kept` says why the branch stays at its old one, where it should
+    have one. `head` is where the branch is now: all of it is in `into`.
+    """
 
     workspace: Workspace
     into: str
     before: str
     after: str
     commits: int
+    head: str
     rebased: str | None = None
+    kept: str | None = None
+
+
+class MergingFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """What completing a rebase needs to know: the branch goes from `head` to `after` once `into` is there."""
+
+    workspace: str
+    into: str
+    branch: str
+    head: str
+    after: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,12 +94,71 @@ def merge_workspace(registry: Registry, place: Place, into: str | None, how: str
     if not subjects:
         raise ToolFailed(f"{ends.into!r} has everything of {ends.branch!r} already", reason="nothing_to_merge")
     after = _make(repository, ends, how, message or _describe(ends.branch, list(subjects)))
-    _move_base(repository, ends, after)
-    rebased = None
-    if how == "rebase" and after != ends.head:
-        repository.switch_to(after)
-        rebased = after
-    return Merging(workspace, ends.into, ends.base, after, len(subjects), rebased)
+    done = Merging(workspace, ends.into, ends.base, after, len(subjects), ends.head)
+    if how != "rebase" or after == ends.head:
+        _move_base(repository, ends, after)
+        return done
+    operation = _write_down(registry, place.project, workspace, ends, after)
+    with all_or_nothing(registry, operation, lambda: complete_merge(registry, place.project, operation)):
+        _move_base(repository, ends, after)
+    kept = complete_merge(registry, place.project, operation)
+    return replace(done, kept=kept) if kept is not None else replace(done, head=after, rebased=after)
+
+
+def _write_down(registry: Registry, project: Project, workspace: Workspace, ends: _Ends, after: str) -> Unfinished:
+    facts = MergingFacts(workspace=workspace.id, into=ends.into, branch=ends.branch, head=ends.head, after=after)
+    common_dir = resolve.require_repository_dir(project)
+    operation = Unfinished(secrets.token_hex(8), "merge", project.id, common_dir, encode_facts(facts))
+    registry.begin(operation)
+    return operation
+
+
+def complete_merge(registry: Registry, project: Project | None, operation: Unfinished) -> str | None:
+    """Bring the branch of a rebase where its base is by now; if that never moved, there is nothing to do.
+
+    Safe to repeat. The branch stays where it is when it, or its workspace, is not what it was: all of it is in the
+    base, and it can still be rebased by hand.
+
+    Returns:
+        Why the branch stays, if it does. While a lock of Git's is in the way the operation stays on record, and the
+        next command tries again.
+    """
+    facts: MergingFacts = decode_facts(operation.facts, MergingFacts)
+    repository = open_repository(operation.common_dir)
+    try:
+        kept = _bring_branch(registry, repository, project, facts)
+    except ToolFailed as error:
+        if error.reason == "busy":
+            return f"{error.message}; the next command tries again"
+        kept = error.message
+    with registry.change() as connection:
+        end_operation(connection, operation.id)
+    return kept
+
+
+def _bring_branch(
+    registry: Registry, repository: Repository, project: Project | None, facts: MergingFacts
+) -> str | None:
+    base = repository.find_branch(facts.into)
+    if base is None or not repository.is_ancestor(facts.after, base):
+        _refuse_busy(repository, facts.into)
+        return None
+    workspace = registry.find_workspace(project.id, facts.workspace) if project is not None else None
+    if project is None or workspace is None or resolve.find_fault(project, workspace) is not None:
+        return "its workspace is gone"
+    if resolve.refresh_branch(project, workspace).branch != facts.branch:
+        return "its workspace is on another branch"
+    if repository.find_branch(facts.branch) != facts.head:
+        return f"{facts.branch!r} has moved"
+    open_repository(workspace.worktree).switch_to(facts.after)
+    return None
+
+
+def _refuse_busy(repository: Repository, into: str) -> None:
+    """See that no git is at work on the base: one that a killed exeora started may be about to move it."""
+    holder = next((w for w in repository.list_worktrees() if w.branch == into), None)
+    if holder is not None and open_repository(holder.path).is_locked_by_git():
+        raise ToolFailed("a git is at work where the base is checked out", reason="busy")
 
 
 def _settle_ends(registry: Registry, place: Place, repository: Repository, into: str | None) -> _Ends:

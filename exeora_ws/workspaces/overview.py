@@ -1,13 +1,13 @@
 """What state every workspace is in: asked of all at once, given as the answers come."""
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 
 from exeora_ws.errors import ExeoraError
 from exeora_ws.git.opening import open_repository
-from exeora_ws.git.port import Repository, Status, Worktree
+from exeora_ws.git.port import LoggedCommit, Repository, Status, Worktree
 from exeora_ws.workspaces import resolve
 from exeora_ws.workspaces.place import Project, Workspace
 from exeora_ws.workspaces.registry import Registry
@@ -67,6 +67,33 @@ def look_at_all(registry: Registry, project: Project, count_processes: CountProc
         finally:
             for future in waiting:
                 future.cancel()
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """A workspace as someone sees it who has to choose: its state and its last commits, newest first."""
+
+    overview: Overview
+    commits: Sequence[LoggedCommit]
+
+
+def look_at_one(
+    registry: Registry, project: Project, workspace: Workspace, count_processes: CountProcesses, *, commits: int
+) -> Preview:
+    """Look at one workspace, and its last commits.
+
+    Raises:
+        ToolFailed: the repository cannot be read.
+    """
+    current = resolve.refresh_branch(project, workspace)
+    worktrees: Sequence[Worktree] = ()
+    if project.common_dir is not None:
+        worktrees = open_repository(project.common_dir).list_worktrees()
+    own = next((w for w in worktrees if w.path == current.worktree), None)
+    trunk = next((w.branch for w in worktrees if w.main), None)
+    seen = _look(registry, project, current, own, (trunk, count_processes().get(current.id, 0)))
+    log = open_repository(current.worktree).list_recent(seen.head, commits) if seen.head is not None else ()
+    return Preview(seen, log)
 
 
 def _look(

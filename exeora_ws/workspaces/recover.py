@@ -10,6 +10,8 @@ from exeora_ws.git.opening import open_repository
 from exeora_ws.git.port import Repository
 from exeora_ws.locks import try_lock
 from exeora_ws.workspaces.create import undo_creation
+from exeora_ws.workspaces.merge import complete_merge
+from exeora_ws.workspaces.moving import complete_move
 from exeora_ws.workspaces.registry import Registry, Unfinished, end_operation
 from exeora_ws.workspaces.remove import settle_removal
 from exeora_ws.workspaces.rename import undo_renaming
@@ -66,8 +68,12 @@ def _settle(registry: Registry, operation: Unfinished) -> None:
         with registry.change() as connection:
             end_operation(connection, operation.id)
         return
-    undo = _UNDO.get(operation.kind)
-    if undo is not None:
-        undo(registry, repository, operation)
-        return
-    settle_removal(registry, repository, registry.find_project(operation.project_id), operation)
+    project = registry.find_project(operation.project_id)
+    if operation.kind in _UNDO:
+        _UNDO[operation.kind](registry, repository, operation)
+    elif operation.kind == "move":
+        complete_move(registry, project, operation)
+    elif operation.kind == "merge":
+        complete_merge(registry, project, operation)
+    else:
+        settle_removal(registry, repository, project, operation)

@@ -197,17 +197,22 @@ class Registry:
     def begin(self, operation: Unfinished) -> None:
         """Write down what is about to be done, before any of it is."""
         with self.change() as connection:
-            connection.execute(
-                "INSERT INTO operations VALUES (?, ?, ?, ?, ?, ?)",
-                (
-                    operation.id,
-                    operation.kind,
-                    operation.project_id,
-                    str(operation.common_dir),
-                    operation.facts,
-                    time.time(),
-                ),
-            )
+            begin_operation(connection, operation)
+
+
+def begin_operation(connection: sqlite3.Connection, operation: Unfinished) -> None:
+    """Write an operation down, in the transaction that ends the one before it."""
+    connection.execute(
+        "INSERT INTO operations VALUES (?, ?, ?, ?, ?, ?)",
+        (
+            operation.id,
+            operation.kind,
+            operation.project_id,
+            str(operation.common_dir),
+            operation.facts,
+            time.time(),
+        ),
+    )
 
 
 def end_operation(connection: sqlite3.Connection, operation_id: str) -> None:

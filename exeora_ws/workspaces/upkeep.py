@@ -11,6 +11,8 @@ from dataclasses import dataclass, replace
 from exeora_ws.cancellation import Cancellation
 from exeora_ws.errors import InvalidArguments, ToolFailed
 from exeora_ws.files.ripgrep import find_ripgrep
+from exeora_ws.git.command import taken_back_by
+from exeora_ws.git.gitfiles import list_branches
 from exeora_ws.git.opening import open_repository
 from exeora_ws.git.port import Difference
 from exeora_ws.limits import PRUNE_AGE_SECONDS
@@ -22,7 +24,8 @@ from exeora_ws.workspaces.machine import examine_machine
 from exeora_ws.workspaces.merge import Merging, load_difference, merge_workspace
 from exeora_ws.workspaces.place import Place, Project
 from exeora_ws.workspaces.prune import Verdict, Wish, judge_all
-from exeora_ws.workspaces.registry import Base
+from exeora_ws.workspaces.registry import Base, Unfinished
+from exeora_ws.workspaces.remove import Removal
 from exeora_ws.workspaces.setup import Prepared
 
 
@@ -131,13 +134,9 @@ class Upkeep:
             wanted = variants.settle(repository, asked)
             if with_changes and wanted.start is not None:
                 raise InvalidArguments("with-changes: only for a new local branch", reason="conflicting_fields")
-            move = moving.Move(source.workspace.worktree) if with_changes else None
-            try:
-                creation = self._create(source, wanted, move, cancellation)
-                moved = move.finish() if move is not None and creation.created else None
-            finally:
-                if move is not None:
-                    move.close()
+            move = moving.Move(source) if with_changes else None
+            creation = self._create(source, wanted, move, cancellation)
+            moved = move.finish(self._registry) if move is not None and creation.created else None
             behind = variants.count_behind(repository, creation.base)
         ready = Prepared("none") if asked.dry_run else self._inventory.prepare(source.project, creation, cancellation)
         return Made(creation, behind, moved, ready, asked.dry_run)
@@ -151,6 +150,16 @@ class Upkeep:
         remotes = open_repository(source.project.common_dir).list_remotes()
         return any(what.startswith(name + "/") for name, _ in remotes)
 
+    def list_branches(self, project: Project, *, remotes: bool) -> Sequence[str]:
+        """List the branches of a project's repository, for completion; see `gitfiles.list_branches`.
+
+        Where they are in no files, the local ones alone.
+        """
+        if project.common_dir is None:
+            return ()
+        found = list_branches(str(project.common_dir), remotes=remotes)
+        return open_repository(project.common_dir).list_branches() if found is None else found
+
     def count_behind(self, source: Place, ref: str, commit: str) -> tuple[str, int] | None:
         """Say how far a base is behind its remote branch; see `variants.count_behind`."""
         if source.project.common_dir is None:
@@ -163,12 +172,23 @@ class Upkeep:
 
     def _create(self, source: Place, wanted: Wanted, move: moving.Move | None, cancellation: Cancellation) -> Creation:
         root = self._inventory.managed_root()
-        fill = None if move is None else lambda workspace: move.bring(workspace.worktree)
+        fill = None if move is None else move.bring
         return create_workspace(self._registry, root, source, wanted, cancellation, fill=fill)
 
     def look_at_all(self, project: Project) -> Iterator[overview.Overview]:
         """The state of every workspace, as the answers come; see `overview.look_at_all`."""
         return overview.look_at_all(self._registry, project, self._count_processes)
+
+    def preview(self, place: Place, *, commits: int, cancellation: Cancellation) -> overview.Preview:
+        """The state and the last commits of one workspace; see `overview.look_at_one`.
+
+        Raises:
+            Cancelled: taken back; no git of ours runs any more then.
+        """
+        with taken_back_by(cancellation):
+            return overview.look_at_one(
+                self._registry, place.project, place.workspace, self._count_processes, commits=commits
+            )
 
     def prune(
         self,
@@ -218,6 +238,10 @@ class Upkeep:
         with self._inventory.working_on(place.project, cancellation):
             return merge_workspace(self._registry, place, into, how, message)
 
+    def remove_merged(self, place: Place, head: str, *, cancellation: Cancellation) -> Removal:
+        """Remove a workspace whose branch was just merged at commit `head`, and the branch if it is still there."""
+        return self._inventory.remove(place, force=False, delete_branch=True, merged_at=head, cancellation=cancellation)
+
     def load_difference(self, place: Place, against: str | None, *, stat: bool) -> tuple[str, Difference]:
         """Give what a workspace has that its base had not; see `merge.load_difference`."""
         self._inventory.require_available(place, files=True)
@@ -238,9 +262,16 @@ class Upkeep:
             return
         with self._inventory.working_on(project, cancellation):
             for operation in unfinished:
-                said = f"a {operation.kind} was cut short; it has been completed or taken back"
-                yield Finding(Problem("unfinished", project.slug, said, "nothing"), "fixed")
+                yield self._describe_unfinished(project, operation)
             yield from self._examine(project, fix)
+
+    def _describe_unfinished(self, project: Project, operation: Unfinished) -> Finding:
+        if self._registry.is_unfinished(operation.id):
+            said = f"a {operation.kind} was cut short, and a lock of Git's or a full disk keeps it from being completed"
+            hint = "see that no git is at work and delete its .lock file, or make room; any command then completes it"
+            return Finding(Problem("unfinished", project.slug, said, hint), "found")
+        said = f"a {operation.kind} was cut short; it has been completed or taken back"
+        return Finding(Problem("unfinished", project.slug, said, "nothing"), "fixed")
 
     def _examine(self, project: Project, fix: bool) -> Iterator[Finding]:
         for problem in examine_project(self._registry, self._inventory.managed_root(), project):

@@ -11,6 +11,7 @@ import pytest
 from exeora_cli import hot_completion
 from exeora_cli.snapshot import Unusual
 from support.commandline import CommandLine, child_environment
+from support.repositories import git
 
 
 def question(shell: str, line: str) -> dict[str, str]:
@@ -43,15 +44,39 @@ def ask(exeora: CommandLine, shell: str, line: str, *, slow: bool, folder: Path 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 @pytest.mark.parametrize(
     "line",
-    ["exeora path ", "exeora remove fe", "exeora -w feat/", "exeora --project app detach m", "exeora --project a"],
+    [
+        "exeora path ",
+        "exeora remove fe",
+        "exeora -w feat/",
+        "exeora --project app detach m",
+        "exeora --project a",
+        "exeora create ",
+        "exeora create --reuse re",
+        "exeora create x --from or",
+        "exeora diff feat-x --stat --against re",
+        "exeora --project app merge feat-x --squash --into ",
+    ],
 )
 def test_the_hot_completion_is_the_slow_completion(
     exeora: CommandLine, feature: Path, monkeypatch, shell: str, line: str
 ):
     monkeypatch.chdir(exeora.folder)
+    git(exeora.folder, "branch", "release/1.0")
+    git(exeora.folder, "pack-refs", "--all")
+    git(exeora.folder, "branch", "release/2.0")
+    for name in ("main", "topic"):
+        git(exeora.folder, "update-ref", f"refs/remotes/origin/{name}", "HEAD")
+    git(exeora.folder, "symbolic-ref", "refs/remotes/origin/HEAD", "refs/remotes/origin/main")
     hot = hot_completion.complete({**os.environ, **question(shell, line)})
     assert hot == ask(exeora, shell, line, slow=True)
     assert hot.strip()
+    if "--into" in line:
+        assert "release/1.0" in hot
+        assert "release/2.0" in hot
+        assert "origin" not in hot
+    if "--from" in line:
+        assert "origin/topic" in hot
+        assert "origin/HEAD" not in hot
 
 
 @pytest.mark.parametrize(
@@ -60,7 +85,7 @@ def test_the_hot_completion_is_the_slow_completion(
         "exeora ",
         "exeora cre",
         "exeora path --",
-        "exeora create ",
+        "exeora create nosuch",
         "exeora path main ",
         "exeora path 'fe",
         "exeora path nosuch",
@@ -94,6 +119,28 @@ def test_the_hot_commands_are_those_that_take_a_workspace():
         if any(p.param_type_name == "argument" and p.name == "workspace" for p in command.params)
     }
     assert named == hot_completion.WORKSPACE_COMMANDS
+
+
+def test_the_hot_options_are_those_that_take_a_branch():
+    from exeora_cli import completion
+    from exeora_cli.program import build
+
+    taking: dict[str, bool] = {}
+    for command in build().commands.values():
+        for parameter in command.params:
+            complete = getattr(parameter, "_custom_shell_complete", None)
+            names = getattr(complete, "__closure__", None) or ()
+            called = {cell.cell_contents for cell in names if callable(cell.cell_contents)}
+            for function, remotes in ((completion.complete_branch, True), (completion.complete_local_branch, False)):
+                if function in called or any(function in _inner(each) for each in called):
+                    taking |= {option: remotes for option in parameter.opts if option.startswith("-")}
+    assert taking == hot_completion.BRANCH_OPTIONS
+
+
+def _inner(function: object) -> set[object]:
+    cells = getattr(function, "__closure__", None) or ()
+    found = {cell.cell_contents for cell in cells if callable(cell.cell_contents)}
+    return found | {getattr(function, "__wrapped__", None)}
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="no bash here")

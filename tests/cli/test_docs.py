@@ -1,5 +1,6 @@
 """The documents say what the code does."""
 
+import ast
 import re
 from pathlib import Path
 
@@ -41,3 +42,31 @@ def test_every_reason_that_a_tool_gives_is_explained_once():
         section = tools_reference.TARGET.read_text().split(f"### {tool.name}\n")[1].split("\n### ")[0]
         for reason in tool.reasons:
             assert section.count(f"| `{reason}` |") == 1, (tool.name, reason)
+
+
+def test_every_reason_in_the_code_is_in_the_documents_and_the_other_way_round():
+    in_code = {reason for path in SOURCES for reason in list_reasons(path.read_text())}
+    assert len(in_code) > 200
+    pages = {path.name: path.read_text() for path in (TOP / "docs").glob("*.md")}
+    documented = set(re.findall(r"`([a-z0-9_]+)`", "".join(pages.values())))
+    assert in_code <= documented, f"put them into docs/reasons.md: {sorted(in_code - documented)}"
+    rows = re.findall(r"^\| (`[a-z_`, ]+`) \|", pages["reasons.md"], re.MULTILINE)
+    listed = [reason for row in rows for reason in re.findall(r"[a-z_]+", row)]
+    assert len(listed) == len(set(listed)) > 100
+    everything = "".join(path.read_text() for path in SOURCES)
+    assert [reason for reason in listed if f'"{reason}"' not in everything] == []
+
+
+SOURCES = [path for top in ("exeora_ws", "cli") for path in sorted((TOP / top).rglob("*.py"))]
+
+
+def list_reasons(source: str) -> set[str]:
+    """Every text that is given for `reason=`, also where one of several is chosen."""
+    given = [
+        keyword.value
+        for node in ast.walk(ast.parse(source))
+        for keyword in (node.keywords if isinstance(node, ast.Call) else ())
+        if keyword.arg == "reason"
+    ]
+    texts = [each.value for value in given for each in ast.walk(value) if isinstance(each, ast.Constant)]
+    return {text for text in texts if isinstance(text, str)}

@@ -89,3 +89,17 @@ def test_nothing_is_served_where_no_project_is_meant(exeora: CommandLine, tmp_pa
     assert done.out == ""
     assert done.code in (1, 2)
     assert done.error["code"] in ("INVALID_ARGUMENTS", "UNKNOWN_PROJECT")
+
+
+def test_02_a_branch_that_is_checked_out_is_said_the_same_to_a_person_and_to_an_agent(
+    exeora: CommandLine, feature: Path
+):
+    """Public failure 2: the reason is one of its own, and names the workspace that has it."""
+    arguments = {"branch": "feat/x", "slug": "other", "reuseExistingBranch": True}
+    calls = [("tools/call", {"name": "create_workspace", "arguments": arguments})]
+    answers, *_ = converse(exeora, "mcp", folder=exeora.folder, calls=calls)
+    told = answers[1]["result"]["structuredContent"]["error"]
+    typed = exeora.inline("create", "feat/x", "--slug", "other", "--reuse", "--json").error
+    assert told == typed
+    assert (told["reason"], told["data"]) == ("branch_checked_out", {"workspace": "feat-x"})
+    assert "'feat-x'" in told["message"]

@@ -463,6 +463,26 @@ def test_removing_a_workspace_ends_what_was_started_in_it(exeora: CommandLine, f
     assert exeora.inline("output", process, "--json").error["code"] == "UNKNOWN_WORKSPACE"
 
 
+def test_what_is_started_while_its_workspace_goes_is_ended(
+    exeora: CommandLine, feature: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """The workspace goes after the call was placed and before the host has the command on record."""
+    from exeora_ws.processes.client import HostClient
+
+    begin = HostClient.start
+
+    def start_late(self: HostClient, *given: object) -> object:
+        assert exeora("detach", "feat-x").code == 0
+        return begin(self, *given)
+
+    monkeypatch.setattr(HostClient, "start", start_late)
+    done = exeora.inline("start", "--json", f"echo $$ >{tmp_path}/pid; exec sleep 300", folder=feature)
+    assert (done.code, done.error["code"]) == (1, "UNKNOWN_WORKSPACE")
+    assert exeora.inline("ps", "--json").document["processes"] == []
+    pid = tmp_path / "pid"
+    assert not pid.exists() or all_gone([int(pid.read_text() or 0)])
+
+
 def test_at_most_eight_run_in_a_project(exeora: CommandLine, feature: Path):
     for _ in range(8):
         start(exeora, "sleep 300")

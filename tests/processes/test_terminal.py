@@ -8,10 +8,13 @@ from pathlib import Path
 
 import pytest
 from exeora_ws.database import Database
+from exeora_ws.errors import UnknownWorkspace
+from exeora_ws.processes.command import make_shell_command
 from exeora_ws.processes.records import list_live, reap_leftovers
 from exeora_ws.processes.schema import PROCESS_MIGRATIONS
+from exeora_ws.processes.terminal import run_at_terminal
 
-from support.processes import PROGRAMS, all_gone, eventually, find_tagged
+from support.processes import OWNER, PROGRAMS, all_gone, eventually, find_tagged
 from support.terminal import Terminal
 
 TOP = Path(__file__).parents[2]
@@ -126,7 +129,8 @@ def test_input_comes_from_ours(piped):
 
 
 def test_what_it_leaves_running_is_said_and_ended(piped, tmp_path):
-    child = piped("setsid sleep 300 & sleep 301 & env -i sleep 302 & echo $$ > $MARK/pid; echo hi")
+    begun = 'for p in $a $b $c; do until read -r name < /proc/$p/comm && [ "$name" = sleep ]; do :; done; done'
+    child = piped(f"setsid sleep 300 & a=$!; sleep 301 & b=$!; env -i sleep 302 & c=$!; {begun}; echo hi")
     out, err = child.communicate(timeout=10)
     assert out == b"hi\n"
     assert err == b"left=['sleep', 'sleep', 'sleep'] status=0\n"
@@ -183,3 +187,10 @@ def test_reaping_a_shared_terminal_s_command_ends_nobody_else_there(environ, tmp
     shell.type(b"kill %1; exit\n")
     shell.finish()
     assert find_tagged() == []
+
+
+def test_a_command_whose_workspace_went_meanwhile_is_ended(tmp_path):
+    command = make_shell_command("echo $$ >pid; exec sleep 300", cwd=tmp_path, environ=dict(os.environ))
+    with pytest.raises(UnknownWorkspace):
+        run_at_terminal(command, OWNER, is_there=lambda _: eventually((tmp_path / "pid").exists) and False)
+    assert all_gone([int((tmp_path / "pid").read_text())])

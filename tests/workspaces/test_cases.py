@@ -4,12 +4,11 @@ import shutil
 from pathlib import Path
 
 import pytest
-from exeora_ws.app import App, open_app
+from exeora_ws.app import App
 from exeora_ws.cancellation import Cancellation
 from exeora_ws.workspaces.place import Project
 
-from support.killed import Forker
-from support.repositories import commit_file, git
+from support.repositories import git
 from support.trees import repository_picture
 
 
@@ -75,43 +74,3 @@ def test_14_a_folder_deleted_by_hand_can_be_created_again(app: App, project: Pro
         )
     )
     assert result("create_workspace", branch="x", reuseExistingBranch=True)["created"] is True
-
-
-def test_changes_are_never_nowhere_whenever_a_move_is_killed(app: App, project: Project, run: Forker):
-    root = project.root
-    commit_file(root, "a.txt", "a\n")
-
-    def make_changes() -> None:
-        (root / "a.txt").write_text("staged\n")
-        git(root, "add", "a.txt")
-        (root / "README.md").write_text("changed\n")
-        (root / "new.txt").write_text("untracked\n")
-
-    make_changes()
-    status = git(root, "status", "--porcelain")
-    counted = run.upkeep(0, "create", place="main", what="x", with_changes=True)
-    assert counted is not None
-    assert counted["outcome"] == {}
-    seen = set()
-    for fatal in range(1, counted["steps"] + 1, 2):
-        found = {w.slug: w for w in app.inventory.list_workspaces(project)}
-        if "x" in found:
-            app.inventory.remove(
-                app.inventory.require_place(project, "x"),
-                force=True,
-                delete_branch=True,
-                now=True,
-                cancellation=Cancellation(),
-            )
-        git(root, "reset", "-q", "--hard")
-        (root / "new.txt").unlink(missing_ok=True)
-        make_changes()
-        run.upkeep(fatal, "create", place="main", what="x", with_changes=True)
-        now = open_app()
-        workspaces = {w.slug: w for w in now.inventory.list_workspaces(project)}
-        here = git(root, "status", "--porcelain") == status
-        there = "x" in workspaces and git(workspaces["x"].path, "status", "--porcelain") == status
-        assert here or there, f"step {fatal}"
-        assert "x" in workspaces or here, f"step {fatal}"
-        seen.add((here, there))
-    assert len(seen) > 1

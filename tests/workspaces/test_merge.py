@@ -3,12 +3,15 @@
 from pathlib import Path
 
 import pytest
-from exeora_ws.app import App
+from exeora_ws.app import App, open_app
 from exeora_ws.cancellation import Cancellation
 from exeora_ws.errors import ExeoraError
+from exeora_ws.workspaces import merge as merging
+from exeora_ws.workspaces import recover  # noqa: F401  has the real functions before one of them is replaced
 from exeora_ws.workspaces.merge import Merging
 from exeora_ws.workspaces.place import Project
 
+from support.killed import Forker
 from support.repositories import commit_file, git
 from support.trees import picture, repository_picture
 
@@ -147,3 +150,62 @@ def test_the_difference_is_against_the_base_and_holds_everything(app: App, proje
     with pytest.raises(ExeoraError) as caught:
         app.upkeep.load_difference(place, "nowhere", stat=True)
     assert caught.value.reason == "unknown_ref"
+
+
+def test_a_rebase_is_whole_or_not_begun_whenever_it_is_killed(app: App, project: Project, run: Forker, top: Path):
+    base = commit_file(project.root, "main.txt", "main")
+    head = git(top, "rev-parse", "x")
+    asked = {"place": "x", "into": None, "how": "rebase", "message": None}
+    counted = run.upkeep(0, "merge", **asked)
+    assert counted is not None
+    assert counted["outcome"] == {}
+    seen = set()
+    for fatal in range(1, counted["steps"] + 1, 4):
+        git(project.root, "reset", "-q", "--keep", base)
+        git(top, "reset", "-q", "--keep", head)
+        run.upkeep(fatal, "merge", **asked)
+        pending = len(app.inventory.registry.list_unfinished())
+        assert open_app().inventory.registry.list_unfinished() == []
+        both = git(project.root, "rev-parse", "main"), git(top, "rev-parse", "x")
+        assert both == (base, head) or both[0] == both[1] != base, f"step {fatal}: {both}"
+        assert git(project.root, "status", "--porcelain") == git(top, "status", "--porcelain") == ""
+        seen.add((pending, both == (base, head)))
+    assert seen == {(0, True), (1, True), (1, False), (0, False)}
+
+
+def test_a_branch_that_moved_meanwhile_stays_and_that_is_said(
+    app: App, project: Project, top: Path, monkeypatch: pytest.MonkeyPatch
+):
+    commit_file(project.root, "main.txt", "main")
+    move_base = merging._move_base
+
+    def move(*given: object) -> None:
+        move_base(*given)
+        commit_file(top, "late.txt", "late", "too late")
+
+    monkeypatch.setattr(merging, "_move_base", move)
+    done = merge(app, project, "rebase")
+    assert (done.kept, done.rebased) == ("'x' has moved", None)
+    assert git(project.root, "rev-parse", "main") == done.after
+    assert git(top, "log", "-1", "--format=%s") == "too late"
+    assert app.inventory.registry.list_unfinished() == []
+
+
+def test_a_git_at_work_on_the_base_puts_the_rest_of_a_rebase_off(
+    app: App, project: Project, top: Path, monkeypatch: pytest.MonkeyPatch
+):
+    base = commit_file(project.root, "main.txt", "main")
+
+    def end(*_: object) -> None:
+        raise SystemExit
+
+    with monkeypatch.context() as patched:
+        patched.setattr(merging, "_move_base", end)
+        patched.setattr(merging, "complete_merge", end)
+        with pytest.raises(SystemExit):
+            merge(app, project, "rebase")
+    (project.root / ".git/index.lock").touch()
+    assert [o.kind for o in open_app().inventory.registry.list_unfinished()] == ["merge"]
+    (project.root / ".git/index.lock").unlink()
+    assert open_app().inventory.registry.list_unfinished() == []
+    assert git(project.root, "rev-parse", "main") == base

@@ -5,6 +5,7 @@ from exeora_cli.commands import (
     agents,
     completions,
     connecting,
+    creating,
     files,
     gateway,
     gateway_account,
@@ -14,6 +15,7 @@ from exeora_cli.commands import (
     policy,
     processes,
     projects,
+    repairing,
     servers,
     settings,
     status,
@@ -29,10 +31,12 @@ from exeora_cli.commands import (
 from exeora_cli.group import Group
 
 GROUPS: tuple[Group, ...] = (
+    creating.group,
     workspaces.group,
     switching.group,
     undoing.group,
     upkeep.group,
+    repairing.group,
     together.group,
     status.group,
     files.group,

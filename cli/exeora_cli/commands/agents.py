@@ -5,10 +5,11 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from exeora_ws.errors import InvalidArguments
+from exeora_ws.errors import InvalidArguments, UnknownTool
 
 from exeora_cli import answer, render
 from exeora_cli.completion import complete_tool
+from exeora_cli.direct import run_direct
 from exeora_cli.group import Group
 from exeora_cli.session import Session, session_of
 from exeora_cli.stdin import parse_object, read_file
@@ -103,15 +104,46 @@ def tools(
     ] = None,
     toolset: Toolsets = None,
 ) -> None:
-    """List the tools that MCP and `exeora call` offer."""
+    """List the tools that MCP and `exeora call` offer.
+
+    In a project its upstream servers are started for it, and ended again; each has half a minute to answer.
+    """
     session = session_of(ctx)
     session.toolsets = tuple(toolset or ())
     session.refuse_workspace("tools")
-    if schema is not None:
+    if schema is not None and schema in session.find_calls(schema).catalog:
         _print_json(session, _describe(session.require_tool(schema)))
         return
+    proxied = [_describe_proxied(entry) for entry in _list_proxied(session)]
+    if schema is not None:
+        _print_json(session, _require_described(proxied, schema))
+        return
     listed = [_describe(tool) for tool in session.calls.catalog.values()]
-    session.show({"tools": listed}, render.show_tools)
+    session.show({"tools": listed + proxied}, render.show_tools)
+
+
+def _list_proxied(session: Session) -> list[dict[str, Any]]:
+    """List the tools of the project's upstream servers; without a project there are none."""
+    project = session.find_project()
+    if project is None or not session.offers_default:
+        return []
+    session.app.upstreams.report_to(lambda line: answer.narrate([line]))
+    calls, scope = session.calls, session.bind(project)
+    return run_direct(session, "upstream servers", lambda cancellation: calls.list_proxied(scope, cancellation))
+
+
+def _describe_proxied(entry: dict[str, Any]) -> dict[str, Any]:
+    """Give what a server says of its tool; what it does not say is null."""
+    keys = ("name", "title", "description", "annotations", "inputSchema", "outputSchema")
+    described = {key: entry.get(key) for key in keys}
+    return described | {"title": entry.get("title") or entry["name"]}
+
+
+def _require_described(described: list[dict[str, Any]], name: str) -> dict[str, Any]:
+    found = next((each for each in described if each["name"] == name), None)
+    if found is None:
+        raise UnknownTool(f"there is no tool {name!r}", hint="exeora tools names those there are")
+    return found
 
 
 @group.command(
@@ -124,6 +156,7 @@ def tools(
     echo '{"branch": "x"}' | exeora call create_workspace -
     exeora call project_exec '{"command": "make test"}'
     exeora call --toolset engine read_file '{"path": "README.md"}'
+    exeora call mcp__docs__search '{"query": "worktree"}'
     """,
     (
         "The tool's structured result, with `schema` in front. Without `--json` the same, set for reading and "
@@ -140,19 +173,29 @@ def call(
 ) -> None:
     """Call a tool as an MCP client would, and print its structured result.
 
-    Any tool of any toolset: where several have one of that name it is the default toolset's, unless --toolset says.
+    Any tool of any toolset: where several have one of that name it is the default toolset's, unless --toolset says. A
+    tool of an upstream server (mcp__…) is called as well: the server is started for it and ended again, and a result
+    that says it is an error makes the exit code 1.
 
     The workspace is the one in the arguments, else -w, else the one around the current directory. A tool that
     requires one (remove_workspace) takes only the first two.
     """
     session = session_of(ctx)
     session.toolsets = tuple(toolset or ())
-    known = session.require_tool(tool)
-    given = parse_object(_read_arguments(session, arguments))
+    session.speaks_tools = True
+    from exeora_ws.tools.call import PROXIED_PREFIX
     from exeora_ws.tools.spec import Needs
 
-    project = None if known.needs is Needs.NOTHING else session.require_project()
-    _print_json(session, session.make(tool, _with_workspace(session, known, given, project), project))
+    upstream = tool.startswith(PROXIED_PREFIX) and session.offers_default
+    project = session.require_project() if upstream else None
+    known = session.require_tool(tool, project)
+    given = parse_object(_read_arguments(session, arguments))
+    if not upstream and known.needs is not Needs.NOTHING:
+        project = session.require_project()
+    result = session.make(tool, _with_workspace(session, known, given, project), project)
+    _print_json(session, result)
+    if known.upstream is not None and result.get("isError") is True:
+        raise typer.Exit(answer.FAILED)
 
 
 def _with_workspace(session: Session, tool: Any, given: dict[str, Any], project: Any) -> dict[str, Any]:
@@ -161,13 +204,14 @@ def _with_workspace(session: Session, tool: Any, given: dict[str, Any], project:
     if tool.routing is Routing.NONE:
         session.refuse_workspace(tool.name)
         return given
-    if "workspace" in given:
+    field = tool.workspace_field
+    if field in given:
         if session.options.workspace is not None:
-            raise InvalidArguments("workspace: given in the arguments and with -w", reason="given_twice")
+            raise InvalidArguments(f"{field}: given in the arguments and with -w", reason="given_twice")
         return given
     if tool.routing is Routing.REQUIRED and session.options.workspace is None:
         return given
-    return {**given, "workspace": session.choose_workspace(project)}
+    return {**given, field: session.choose_workspace(project)}
 
 
 def _read_arguments(session: Session, text: str) -> bytes:

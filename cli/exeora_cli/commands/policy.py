@@ -8,12 +8,15 @@ import typer
 from exeora_ws.errors import InvalidArguments
 
 from exeora_cli import answer, render_policy
+from exeora_cli.direct import run_deed
 from exeora_cli.group import Group
 from exeora_cli.session import Session, session_of
 
 if TYPE_CHECKING:
+    from exeora_ws.cancellation import Cancellation
     from exeora_ws.policy.document import PolicyDraft
     from exeora_ws.policy.sources import LoadedPolicy
+    from exeora_ws.policy.writing import PolicyWritten
     from exeora_ws.workspaces.place import Place
 
 group = Group("Set-up")
@@ -67,7 +70,15 @@ def init(
     )
     if not draft.values() and not yes and _may_ask(session) and not (place.root / "exeora.toml").exists():
         draft = _ask()
-    result = _write(session, place, draft, force=force)
+    # The policy does not judge who writes it; that it was written is on record.
+    written = run_deed(
+        session,
+        "write_policy",
+        place,
+        lambda cancellation: _write(session, place, draft, cancellation, force=force),
+        changes=False,
+    )
+    result = _describe_written(place, written)
     session.show(result, render_policy.show_written)
 
 
@@ -161,13 +172,18 @@ def _split(text: str) -> list[str]:
     return [part.strip() for part in text.split(",") if part.strip()]
 
 
-def _write(session: Session, place: "Place", draft: "PolicyDraft", *, force: bool) -> dict[str, Any]:
-    from exeora_ws.policy.rules import Origin
-    from exeora_ws.policy.sources import POLICY_FILE, load_layer
+def _write(
+    session: Session, place: "Place", draft: "PolicyDraft", cancellation: "Cancellation", *, force: bool
+) -> "PolicyWritten":
     from exeora_ws.tools.shell.policy import write_place_policy
 
-    with session.interruptible("it") as cancellation:
-        done = write_place_policy(session.app.services, place, draft, session.name, cancellation, force=force)
+    return write_place_policy(session.app.services, place, draft, session.name, cancellation, force=force)
+
+
+def _describe_written(place: "Place", done: "PolicyWritten") -> dict[str, Any]:
+    from exeora_ws.policy.rules import Origin
+    from exeora_ws.policy.sources import POLICY_FILE, load_layer
+
     return {
         "workspace": place.workspace.slug,
         "path": str(place.root / POLICY_FILE),

@@ -6,14 +6,13 @@ import typer
 from exeora_ws.errors import InvalidArguments
 
 from exeora_cli import answer
-from exeora_cli.commands.workspaces import MaybeNamed
+from exeora_cli.choosing import choose_workspace
 from exeora_cli.directive import can_direct, direct_to
 from exeora_cli.group import Group
-from exeora_cli.picker import pick
+from exeora_cli.parameters import MaybeNamed
 from exeora_cli.previous import store_previous
 from exeora_cli.session import Session, Shown, explain_no_project, session_of
 from exeora_cli.shell_wrappers import WRAPPERS
-from exeora_cli.state_rows import describe_overview, make_row
 
 group = Group("Workspaces")
 
@@ -29,7 +28,10 @@ group = Group("Workspaces")
     "`workspace` (the slug) and `path`, and `directed`: whether the shell was told to go there.",
 )
 def switch(ctx: typer.Context, workspace: MaybeNamed = None) -> None:
-    """Take the shell to a workspace: by slug, id, branch, or - for the one left last. Without a name, ask which.
+    """Take the shell to a workspace: by slug, id, branch, or - for the one left last.
+
+    Without a name, choose: at a terminal by typing a part of it or with the arrow keys, its state and last commits
+    beside; elsewhere from a numbered list.
 
     A program cannot move the shell it was started from: put `eval "$(exeora shell-init bash)"` into the shell's
     start-up file. Without that, the path is printed.
@@ -41,7 +43,7 @@ def switch(ctx: typer.Context, workspace: MaybeNamed = None) -> None:
     if project is None:
         raise explain_no_project()
     selector = session.options.workspace
-    slug = _ask(session, project) if selector is None else session.resolve(project, selector)
+    slug = choose_workspace(session, project) if selector is None else session.resolve(project, selector)
     go_to(session, session.app.inventory.require_place(project, slug))
 
 
@@ -58,14 +60,6 @@ def go_to(session: Session, place: Any) -> None:
         return
     notes = [] if can_direct() else ['your shell stays where it is: it needs `eval "$(exeora shell-init bash)"` once']
     session.show(facts, lambda _: Shown([str(place.root)], notes))
-
-
-def _ask(session: Session, project: Any) -> str:
-    seen = {o.workspace.id: describe_overview(o) for o in session.app.upkeep.look_at_all(project)}
-    around = session.find_around_quietly()
-    here = None if around is None else around.workspace.id
-    rows = [make_row(seen[w.id], here)[1:] for w in session.app.inventory.list_workspaces(project) if w.id in seen]
-    return pick(rows)
 
 
 @group.command(

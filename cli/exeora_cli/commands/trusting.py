@@ -7,9 +7,9 @@ import typer
 from exeora_ws.errors import InvalidArguments, ToolFailed
 
 from exeora_cli import answer
-from exeora_cli.commands.workspaces import MaybeNamed
-from exeora_cli.direct import require_place, run_direct
+from exeora_cli.direct import require_place, run_deed
 from exeora_cli.group import Group
+from exeora_cli.parameters import MaybeNamed
 from exeora_cli.plain import show_text
 from exeora_cli.render import show_setup
 from exeora_cli.session import Session, Shown, explain_no_project, session_of
@@ -42,11 +42,16 @@ def trust(
     if project is None:
         raise explain_no_project()
     setup = session.app.inventory.setup
-    revoked = setup.revoke_trust(project) if revoke else None
+    # Policy does not judge what a person agrees to; that it was done is on record.
+    revoked = (
+        run_deed(session, "revoke_trust", project, lambda _: setup.revoke_trust(project), changes=False)
+        if revoke
+        else None
+    )
     recipe = setup.load_recipe(project)
     if not (show or revoke or setup.is_trusted(project, recipe)):
         _ask(session, recipe)
-        setup.trust(project, recipe.digest)
+        run_deed(session, "trust_setup", project, lambda _: setup.trust(project, recipe.digest), changes=False)
     facts: dict[str, Any] = {
         "project": project.slug,
         "setup": list(recipe.setup),
@@ -101,8 +106,11 @@ def setup(ctx: typer.Context, workspace: MaybeNamed = None) -> None:
     session = session_of(ctx)
     place = require_place(session, workspace)
     session.app.inventory.require_available(place, files=True)
-    prepared = run_direct(
-        session, "setup", lambda cancellation: session.app.inventory.setup.prepare(place, cancellation)
+    prepared = run_deed(
+        session,
+        "set_up_workspace",
+        place,
+        lambda cancellation: session.app.inventory.setup.prepare(place, cancellation),
     )
     from exeora_ws.app import describe_setup
 

@@ -7,7 +7,7 @@ import typer
 from exeora_ws.errors import InvalidArguments
 
 from exeora_cli.describing import describe_workspace
-from exeora_cli.direct import run_direct
+from exeora_cli.direct import run_deed
 from exeora_cli.group import Group
 from exeora_cli.plain import align, show_text
 from exeora_cli.session import Session, Shown, explain_no_project, session_of
@@ -46,7 +46,7 @@ def restore(
     if list_ + empty + (removed is not None) > 1:
         raise InvalidArguments("restore: name a workspace, or pass one of --list and --empty", reason="usage")
     if empty:
-        deleted = session.app.upkeep.sweep_trash(everything=True)
+        deleted = run_deed(session, "empty_trash", None, lambda _: session.app.upkeep.sweep_trash(everything=True))
         session.show({"deleted": deleted}, lambda facts: Shown([f"deleted for good: {facts['deleted']}"]))
         return
     project = session.find_project()
@@ -55,10 +55,12 @@ def restore(
     if list_:
         _show_list(session, project)
         return
-    done = run_direct(
+    done = run_deed(
         session,
-        "restore",
+        "restore_workspace",
+        project,
         lambda cancellation: session.app.upkeep.restore(project, removed, detach=detach, cancellation=cancellation),
+        arguments={"removed": removed, "detach": detach},
     )
     facts = {"workspace": describe_workspace(done.workspace), "branchMade": done.branch_made, "commit": done.commit}
     notes = [f"restored workspace {done.workspace.slug!r}"]

@@ -1,17 +1,17 @@
-"""lock, unlock, rename, adopt, prune, doctor: keeping workspaces in order."""
+"""lock, unlock, rename, adopt, prune: keeping workspaces in order."""
 
 from typing import Annotated, Any
 
 import typer
 from exeora_ws.errors import InvalidArguments
 
-from exeora_cli.commands.workspaces import MaybeNamed
 from exeora_cli.describing import describe_workspace
-from exeora_cli.direct import require_place, run_direct
+from exeora_cli.direct import require_place, run_deed
 from exeora_cli.directive import direct_to, leave_if_gone
 from exeora_cli.group import Group
+from exeora_cli.parameters import MaybeNamed, Named
 from exeora_cli.plain import align, show_text
-from exeora_cli.session import Session, Shown, session_of
+from exeora_cli.session import Shown, session_of
 
 group = Group("Workspaces")
 
@@ -25,7 +25,14 @@ def lock(
     """Lock a workspace: nothing removes or prunes it, git neither."""
     session = session_of(ctx)
     place = require_place(session, workspace)
-    run_direct(session, "lock", lambda cancellation: session.app.upkeep.lock(place, reason, cancellation=cancellation))
+    upkeep = session.app.upkeep
+    run_deed(
+        session,
+        "lock_workspace",
+        place,
+        lambda cancellation: upkeep.lock(place, reason, cancellation=cancellation),
+        arguments={"reason": reason or None},
+    )
     facts = {"workspace": place.workspace.slug, "reason": reason}
     session.show(facts, lambda _: Shown([f"locked {place.workspace.slug}"]))
 
@@ -39,8 +46,9 @@ def unlock(ctx: typer.Context, workspace: MaybeNamed = None) -> None:
     """Unlock a workspace."""
     session = session_of(ctx)
     place = require_place(session, workspace)
-    reason = run_direct(
-        session, "unlock", lambda cancellation: session.app.upkeep.unlock(place, cancellation=cancellation)
+    upkeep = session.app.upkeep
+    reason = run_deed(
+        session, "unlock_workspace", place, lambda cancellation: upkeep.unlock(place, cancellation=cancellation)
     )
     said = "was not locked" if reason is None else f"unlocked{': it was locked for ' + reason if reason else ''}"
     facts = {"workspace": place.workspace.slug, "reason": reason}
@@ -57,7 +65,7 @@ def unlock(ctx: typer.Context, workspace: MaybeNamed = None) -> None:
 )
 def rename(
     ctx: typer.Context,
-    workspace: Annotated[str, typer.Argument(metavar="WORKSPACE", help="Slug, id, branch, - or @.")],
+    workspace: Named,
     branch: Annotated[str, typer.Argument(metavar="BRANCH", help="The new name of its branch.")],
     slug: Annotated[str | None, typer.Option("--slug", help="The new slug; derived from the branch.")] = None,
     keep_branch: Annotated[bool, typer.Option("--keep-branch", help="Rename slug and folder alone.")] = False,
@@ -70,12 +78,15 @@ def rename(
     session = session_of(ctx)
     place = require_place(session, workspace)
     around = session.find_around_quietly()
-    done = run_direct(
+    wanted = {"slug": slug, "keep_branch": keep_branch, "keep_folder": keep_folder}
+    done = run_deed(
         session,
-        "rename",
+        "rename_workspace",
+        place,
         lambda cancellation: session.app.upkeep.rename(
             place, branch, slug=slug, keep_branch=keep_branch, keep_folder=keep_folder, cancellation=cancellation
         ),
+        arguments={"branch": branch, **wanted},
     )
     if around is not None and around.workspace.id == done.after.id:
         direct_to(str(done.after.path))
@@ -94,8 +105,12 @@ def adopt(ctx: typer.Context) -> None:
     session = session_of(ctx)
     session.refuse_workspace("adopt")
     project = session.require_project()
-    done = run_direct(
-        session, "adopt", lambda cancellation: session.app.upkeep.adopt(project, cancellation=cancellation)
+    done = run_deed(
+        session,
+        "adopt_worktrees",
+        project,
+        lambda cancellation: session.app.upkeep.adopt(project, cancellation=cancellation),
+        listed_as=("attach_workspace",),
     )
     facts = {
         "connected": [describe_workspace(w) for w in done.connected],
@@ -139,9 +154,10 @@ def prune(
         )
     project = session.require_project()
     around = session.find_around_quietly()
-    verdicts = run_direct(
+    verdicts = run_deed(
         session,
-        "prune",
+        "prune_workspaces",
+        project,
         lambda cancellation: list(
             session.app.upkeep.prune(
                 project,
@@ -153,6 +169,9 @@ def prune(
                 cancellation=cancellation,
             )
         ),
+        arguments={"merged": merged, "missing": missing, "keep_branches": keep_branches, "min_age": age},
+        changes=not dry_run,
+        listed_as=() if dry_run else ("remove_workspace",),
     )
     rows = [_describe_verdict(verdict, dry_run=dry_run) for verdict in verdicts]
     session.show({"workspaces": rows}, lambda _: Shown(align([_verdict_row(row) for row in rows])))
@@ -180,64 +199,3 @@ def _verdict_row(row: dict[str, Any]) -> tuple[str, ...]:
     if row["detail"]:
         why.append(show_text(row["detail"]))
     return row["action"].replace("_", " "), row["slug"], "; ".join(why)
-
-
-@group.command(
-    "doctor",
-    """
-    exeora doctor
-    exeora doctor --fix
-    exeora doctor --all-projects
-    """,
-    (
-        "`findings[{project, kind, subject, message, hint, status, why}]`: `status` is `found`, `fixable`, `fixed` or "
-        "`not_fixed`; `why` is null but for the last; `project` is null for the machine."
-    ),
-)
-def doctor(
-    ctx: typer.Context,
-    fix: Annotated[bool, typer.Option("--fix", help="Put right what can lose nothing.")] = False,
-    all_projects: Annotated[bool, typer.Option("--all-projects", help="Every project, not just this one.")] = False,
-) -> None:
-    """Look for what is wrong with this machine, the project and its workspaces, and say what to type."""
-    session = session_of(ctx)
-    session.refuse_workspace("doctor")
-    app = session.app
-    here = session.find_project()
-    projects = app.inventory.list_projects() if all_projects else [here] if here is not None else []
-    findings = [_describe_finding(None, f) for f in app.upkeep.examine_machine(fix=fix)]
-    for project in projects:
-        findings += [_describe_finding(project.slug, f) for f in _examine(session, project, fix=fix)]
-    session.show({"findings": findings}, _show_findings)
-    if any(f["status"] != "fixed" for f in findings):
-        raise typer.Exit(1)
-
-
-def _examine(session: Session, project: Any, *, fix: bool) -> list[Any]:
-    return run_direct(
-        session,
-        "doctor",
-        lambda cancellation: list(session.app.upkeep.examine(project, fix=fix, cancellation=cancellation)),
-    )
-
-
-def _describe_finding(project: str | None, finding: Any) -> dict[str, Any]:
-    problem = finding.problem
-    return {
-        "project": project,
-        "kind": problem.kind,
-        "subject": problem.subject,
-        "message": problem.message,
-        "hint": problem.hint,
-        "status": finding.status,
-        "why": finding.why,
-    }
-
-
-def _show_findings(facts: dict[str, Any]) -> Shown:
-    lines = []
-    for found in facts["findings"]:
-        lines.append(show_text(f"{found['status']}: {found['subject']}: {found['message']}"))
-        if found["status"] != "fixed":
-            lines.append(show_text(f"    {found['why'] or found['hint']}"))
-    return Shown(lines, [] if lines else ["nothing is wrong"])

@@ -12,6 +12,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from exeora_ws.errors import ToolFailed
 from exeora_ws.limits import RUN_OUTPUT_BYTES
+from exeora_ws.names import WorkspaceId
 from exeora_ws.processes.client import HostClient
 from exeora_ws.processes.command import Command, Output
 from exeora_ws.processes.everywhere import Seen, list_everywhere
@@ -42,6 +43,7 @@ from exeora_ws.tools.processes import (
     show_run,
 )
 from exeora_ws.tools.services import Services
+from exeora_ws.tools.shell import host
 from exeora_ws.tools.spec import Arguments, Call, Result, Tool
 
 _SLICE_SECONDS = 0.5
@@ -95,7 +97,9 @@ def run_here(*, direct: bool, interactive: bool) -> AnyTool:
         asked, records = call.arguments, Records(call.services.database)
         try:
             with _open(call, asked.command, asked.cwd, direct=direct, interactive=interactive) as command:
-                ended = run_at_terminal(command, find_owner(call), records, timeout=_seconds(asked))
+                ended = run_at_terminal(
+                    command, find_owner(call), records, timeout=_seconds(asked), is_there=_make_check(call)
+                )
         finally:
             records.close()
         left = [BackgroundProcess(pid=each.pid, command=each.program) for each in ended.leftovers]
@@ -147,7 +151,7 @@ def start_in_host(*, direct: bool) -> AnyTool:
     def start_command(call: Call[StartArguments, Services]) -> StartedCommand:
         asked = call.arguments
         with _open(call, asked.command, asked.cwd, direct=direct) as command:
-            started = HostClient(call.services.places).start(command, find_owner(call))
+            started = HostClient(call.services.places, host.MODULE).start(command, find_owner(call))
         return StartedCommand(process_id=started.id, command=asked.command, pid=started.pid)
 
     return replace(START_COMMAND, function=start_command)
@@ -219,6 +223,11 @@ def _open(
     with open_command(call, line, cwd, interactive=interactive) as command:
         # Taken from the line, which is what was judged and allowed.
         yield replace(command, argv=tuple(shlex.split(line))) if direct else command
+
+
+def _make_check(call: Call[Any, Services]) -> Callable[[str], bool]:
+    registry = call.services.inventory.registry
+    return lambda workspace: registry.find_root(WorkspaceId(workspace)) is not None
 
 
 def _seconds(asked: ShellRunArguments) -> float | None:
