@@ -99,6 +99,8 @@ class SlugBook:
         while not self._closed:
             self._wake.wait()
             self._wake.clear()
+            if self._closed:
+                return
             try:
                 for known, machine in self._list_unnamed():
                     self._give(known, machine)
