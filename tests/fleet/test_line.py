@@ -110,7 +110,7 @@ def test_what_waits_fails_at_once_when_the_server_dies_and_nothing_is_sent_later
 def test_a_silent_network_is_noticed(hand: Hand, monkeypatch):
     """A server that does not answer is lost within two heartbeats, though no end was told."""
     for name in ("HEARTBEAT_SECONDS", "PATIENCE_SECONDS"):
-        monkeypatch.setattr(f"exeora_ws.fleet.line.{name}", 1)
+        monkeypatch.setattr(f"exeora_ws.fleet.connection.{name}", 1)
     cable = Wire(int(hand.urls[0].rpartition(":")[2]))
     states: list[LineState] = []
     credential = make_credential(hand, port=cable.port)

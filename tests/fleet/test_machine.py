@@ -109,7 +109,7 @@ def test_a_bug_leaves_its_id_and_nothing_else(call: Caller, monkeypatch):
     def fail(*_: object) -> None:
         raise RuntimeError("secret text")
 
-    monkeypatch.setattr("exeora_ws.fleet.machine.describe_done", fail)
+    monkeypatch.setattr("exeora_ws.fleet.running.describe_done", fail)
     error = call("list_files").error()
     assert error["code"] == "INTERNAL_ERROR"
     assert error["data"]["id"] in error["message"]
@@ -177,11 +177,12 @@ def test_lateness_is_looked_at_right_before_it_runs(call: Caller, monkeypatch):
 
 def test_a_machine_that_was_away_runs_nothing_of_before(call: Caller, monkeypatch):
     """As after a suspension: the clock has jumped, and whoever waited was told long ago."""
-    from exeora_ws.fleet import machine as module
+    from exeora_ws.fleet import clock, running, watching
     from exeora_ws.tools.gate import CallGate
 
-    approve, uptime, jump = CallGate.approve, module.read_uptime, [0.0]
-    monkeypatch.setattr(module, "read_uptime", lambda: uptime() + jump[0])
+    approve, uptime, jump = CallGate.approve, clock.read_uptime, [0.0]
+    for module in (running, watching):
+        monkeypatch.setattr(module, "read_uptime", lambda: uptime() + jump[0])
 
     def sleep_a_minute(self, parsed, caller):
         approved = approve(self, parsed, caller)
