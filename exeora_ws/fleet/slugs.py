@@ -96,7 +96,7 @@ class SlugBook:
         self._by_project = {owner.project: (owner.machine, Slug(slug)) for slug, (owner, _) in owned}
 
     def _work(self) -> None:
-        while not self._closed:
+        while True:
             self._wake.wait()
             self._wake.clear()
             if self._closed:

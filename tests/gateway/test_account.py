@@ -59,7 +59,8 @@ async def test_the_accounts_policy_refuses_at_the_gateway_and_hides_what_it_does
 async def test_a_machine_goes_by_the_accounts_policy_too_whoever_sends_the_call(world, set_policy):
     """The second check: an envelope that no gateway has judged is judged on the machine by the policy it carries."""
     from exeora_ws.errors import Forbidden
-    from exeora_ws.fleet.remote import Machines, Sending
+    from exeora_ws.fleet.dispatch import Machines
+    from exeora_ws.fleet.remote import Sending
     from exeora_ws.tools.call import Caller, Face, Scope
 
     project = world.projects["one"]["web"]
