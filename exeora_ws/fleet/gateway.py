@@ -19,11 +19,11 @@ from exeora_ws.fleet.buckets import (
 from exeora_ws.fleet.clock import FleetClock
 from exeora_ws.fleet.credentials import Credential
 from exeora_ws.fleet.directory import Directory
+from exeora_ws.fleet.dispatch import Machines
 from exeora_ws.fleet.gate import AccountGate
 from exeora_ws.fleet.line import Line, LineState
 from exeora_ws.fleet.listing import make_local_tools, with_local_tools
 from exeora_ws.fleet.permissions import INVENTORY_BUCKET, name_inbox
-from exeora_ws.fleet.remote import Machines
 from exeora_ws.fleet.slugs import SlugBook
 from exeora_ws.fleet.tokens import TokenDoor, TokenStore
 from exeora_ws.fleet.way import FleetCalls

@@ -96,9 +96,11 @@ class SlugBook:
         self._by_project = {owner.project: (owner.machine, Slug(slug)) for slug, (owner, _) in owned}
 
     def _work(self) -> None:
-        while not self._closed:
+        while True:
             self._wake.wait()
             self._wake.clear()
+            if self._closed:
+                return
             try:
                 for known, machine in self._list_unnamed():
                     self._give(known, machine)

@@ -6,9 +6,10 @@ from typing import Any
 from exeora_ws.errors import UnknownProject
 from exeora_ws.fleet.deadlines import find_limit
 from exeora_ws.fleet.directory import Directory
+from exeora_ws.fleet.dispatch import Machines
 from exeora_ws.fleet.gate import AccountGate
 from exeora_ws.fleet.records import RemoteProject
-from exeora_ws.fleet.remote import Answered, Machines, Sending
+from exeora_ws.fleet.remote import Answered, Sending
 from exeora_ws.tools.call import AnyTool, Caller, Outcome, Scope, Way
 from exeora_ws.tools.gate import describe_facts, keep_record
 from exeora_ws.tools.proxied import VerbatimResult

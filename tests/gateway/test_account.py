@@ -60,9 +60,10 @@ async def test_a_machine_goes_by_the_accounts_policy_too_whoever_sends_the_call(
     """The second check: an envelope that no gateway has judged is judged on the machine by the policy it carries."""
     from exeora_ws.errors import Forbidden
     from exeora_ws.fleet.buckets import Bucket
+    from exeora_ws.fleet.dispatch import Machines
     from exeora_ws.fleet.documents import unpack_project
     from exeora_ws.fleet.permissions import INVENTORY_BUCKET
-    from exeora_ws.fleet.remote import Machines, Sending
+    from exeora_ws.fleet.remote import Sending
     from exeora_ws.tools.call import Caller, Face, Scope
 
     project = world.projects["one"]["web"]

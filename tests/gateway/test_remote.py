@@ -8,9 +8,10 @@ import pytest
 from exeora_ws.cancellation import Cancellation
 from exeora_ws.errors import Cancelled, ExecutorOffline, Forbidden, PathNotFound, ToolFailed, ToolTimeout
 from exeora_ws.fleet import wire
+from exeora_ws.fleet.dispatch import Machines
 from exeora_ws.fleet.frames import Assembler, split
 from exeora_ws.fleet.gateway import open_gateway
-from exeora_ws.fleet.remote import Machines, Sending
+from exeora_ws.fleet.remote import Sending
 from exeora_ws.policy.gate import Answer
 from exeora_ws.tools.call import Asking, Caller, Face, RawCall, Scope
 

@@ -8,7 +8,7 @@ import typer
 from exeora_ws.errors import InvalidArguments, ToolFailed
 
 from exeora_cli.commands import gateway
-from exeora_cli.commands.gateway import CredentialFile, reach_state
+from exeora_cli.fleet_state import CredentialFile, reach_state
 from exeora_cli.group import Group
 from exeora_cli.session import Shown, session_of
 from exeora_cli.times import parse_duration
