@@ -29,6 +29,8 @@ def run(words: list[str]) -> int:
     json = "--json" in (words[: words.index("--")] if "--" in words else words)
     try:
         return _run(words, session)
+    except (answer.ReaderGone, BrokenPipeError):
+        return answer.quiet_pipe()
     except KeyboardInterrupt:
         return answer.SIGNALLED + signal.SIGINT
     except answer.ReaderGone:
@@ -47,8 +49,6 @@ def explain(error: Exception, *, json: bool, speaks_tools: bool = False) -> int:
     """
     places = find_places()
     keep_log(places)
-    if isinstance(error, answer.ReaderGone | BrokenPipeError):
-        return answer.quiet_pipe()
     if isinstance(error, ExeoraError):
         told = with_log_path(error, places.log) if isinstance(error, InternalError) else error
     elif isinstance(error, typer.TyperException):
