@@ -1,5 +1,6 @@
 """What stands in the buckets that machines write: what each has published of itself and of its projects. No I/O."""
 
+import re
 import zlib
 from collections.abc import Sequence
 from typing import Any
@@ -8,12 +9,21 @@ import msgspec
 
 from exeora_ws.errors import ToolFailed
 from exeora_ws.fleet import wire
-from exeora_ws.limits import FLEET_DOCUMENT_BYTES, FLEET_MESSAGE_BYTES
+from exeora_ws.limits import (
+    CATALOG_BYTES,
+    CATALOG_TOOLS,
+    FLEET_DOCUMENT_BYTES,
+    FLEET_DOCUMENT_PLAIN_BYTES,
+    TOOL_NAME_CHARACTERS,
+)
 from exeora_ws.policy.layer import parse_layer
 from exeora_ws.policy.rules import Mode, Origin, Policy, closed_policy
-from exeora_ws.upstream.catalog import PublishedTool
+from exeora_ws.tools.call import PROXIED_PREFIX
+from exeora_ws.upstream.catalog import PublishedTool, measure
+from exeora_ws.upstream.tool_check import BadTool, check_tool
 
 _PLAIN = b"{"
+_TOOL_NAME = re.compile(rf"(?=.{{1,{TOOL_NAME_CHARACTERS}}}\Z){re.escape(PROXIED_PREFIX)}[A-Za-z0-9_-]+\Z")
 
 
 class WorkspaceRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -149,17 +159,36 @@ def describe_tools(tools: Sequence[PublishedTool]) -> list[ToolRecord]:
 
 
 def read_tools(records: Sequence[ToolRecord]) -> tuple[PublishedTool, ...]:
-    """Read a catalog again."""
-    return tuple(PublishedTool(r.name, r.server, r.tool, r.read_only, r.workspace_field, r.raw) for r in records)
+    """Read a catalog again, as far as it can be shown to clients: one bad entry would cost them every machine's."""
+    read: dict[str, PublishedTool] = {}
+    size = 0
+    for record in records[:CATALOG_TOOLS]:
+        tool = _read_tool(record)
+        size += 0 if tool is None else measure(tool.raw)
+        if tool is not None and size <= CATALOG_BYTES:
+            read.setdefault(tool.name, tool)
+    return tuple(read.values())
+
+
+def _read_tool(record: ToolRecord) -> PublishedTool | None:
+    if not _TOOL_NAME.match(record.name) or not record.workspace_field:
+        return None
+    try:
+        raw = check_tool({**record.raw, "name": record.name})
+    except BadTool:
+        return None
+    return PublishedTool(record.name, record.server, record.tool, record.read_only, record.workspace_field, raw)
 
 
 def pack_project(record: ProjectRecord) -> bytes:
     """Write a record as it stands in the bucket: compressed, and with fewer tools where it would be too large."""
     while True:
-        packed = zlib.compress(wire.encode(record), 1)
-        if len(packed) <= FLEET_DOCUMENT_BYTES or not record.tools:
+        plain = wire.encode(record)
+        packed = zlib.compress(plain, 1)
+        over = max(len(packed) / FLEET_DOCUMENT_BYTES, len(plain) / FLEET_DOCUMENT_PLAIN_BYTES)
+        if over <= 1 or not record.tools:
             return packed
-        kept = len(record.tools) * FLEET_DOCUMENT_BYTES // len(packed) * 9 // 10
+        kept = int(len(record.tools) / over * 0.9)
         left_out = record.tools_left_out + len(record.tools) - kept
         record = msgspec.structs.replace(record, tools=record.tools[:kept], tools_left_out=left_out)
 
@@ -171,13 +200,13 @@ def unpack_project(data: bytes) -> ProjectRecord:
         ToolFailed: reason `bad_message`: another wrote it, or one much newer.
         InvalidArguments: likewise.
     """
-    return wire.decode_as(ProjectRecord, data if data.startswith(_PLAIN) else _inflate(data))
+    return wire.decode_as(ProjectRecord, data if data.startswith(_PLAIN) else _inflate(data), foreign=True)
 
 
 def _inflate(data: bytes) -> bytes:
     inflating = zlib.decompressobj()
     try:
-        plain = inflating.decompress(data, FLEET_MESSAGE_BYTES)
+        plain = inflating.decompress(data, FLEET_DOCUMENT_PLAIN_BYTES)
     except zlib.error as error:
         raise ToolFailed("a record of the fleet cannot be read", reason="bad_message") from error
     if inflating.unconsumed_tail:

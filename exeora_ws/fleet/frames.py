@@ -16,6 +16,8 @@ _MARK = b"\0"
 _SLACK = 512
 """Left below the server's limit: headers and subjects do not count, but proxies of others may add."""
 _MESSAGES_AT_ONCE = 8
+_FRAMES = 16_384
+"""Of one message: 1 kB each, for the largest. What a frame costs beside its bytes is bounded by this."""
 
 
 def split(message: bytes, max_payload: int) -> list[bytes]:
@@ -65,7 +67,8 @@ class Assembler:
             raise ToolFailed("a frame without a head", reason="bad_message")
         _, identity, number, count = _HEAD.unpack_from(data)
         partial = self._partial.setdefault(identity, _Partial(count))
-        if number >= count or count != partial.count or len(self._partial) > _MESSAGES_AT_ONCE:
+        wrong = number >= count or count != partial.count or count > _FRAMES or len(data) == _HEAD.size
+        if wrong or len(self._partial) > _MESSAGES_AT_ONCE:
             self._partial.clear()
             raise ToolFailed("frames that do not belong together", reason="bad_message")
         if number not in partial.parts:

@@ -5,6 +5,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Annotated
 
+import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from exeora_ws.errors import UnknownProject
@@ -12,7 +13,7 @@ from exeora_ws.fleet.directory import Directory
 from exeora_ws.fleet.records import Known, RemoteProject
 from exeora_ws.fleet.way import LocalTool
 from exeora_ws.fleet.wire import MachineId
-from exeora_ws.limits import LIST_ENTRIES
+from exeora_ws.limits import LIST_ENTRIES, LIST_PAGE_BYTES
 from exeora_ws.names import show_bytes
 from exeora_ws.skills.prompt import agent_prompt
 from exeora_ws.tools.call import AnyTool, Scope
@@ -127,15 +128,18 @@ class _Listing:
         left = [p for p in reached if asked.after is None or p.slug > asked.after]
         shown, more = left[:LIST_ENTRIES], len(left) > LIST_ENTRIES
         online = self._find_online({project.machine for project in shown})
+        projects = [
+            FleetProject(id=p.id, slug=p.slug, name=p.name, machine=self._describe_machine(p, known, online))
+            for p in shown
+            if (known := self._directory.find_known(p)) is not None
+        ]
+        fitting = _count_fitting(projects)
+        more = more or fitting < len(projects)
         return FleetProjects(
-            projects=[
-                FleetProject(id=p.id, slug=p.slug, name=p.name, machine=self._describe_machine(p, known, online))
-                for p in shown
-                if (known := self._directory.find_known(p)) is not None
-            ],
+            projects=projects[:fitting],
             total=len(reached),
             truncated=more,
-            next_after=shown[-1].slug if more else UNSET,
+            next_after=projects[fitting - 1].slug if more and projects else UNSET,
         )
 
     def list_workspaces(self, _scope: Scope, project: RemoteProject | None, _asked: object) -> FleetWorkspaces:
@@ -165,3 +169,13 @@ class _Listing:
             online=project.machine in online,
             as_of=datetime.fromtimestamp(known.record.at / 1000, UTC).isoformat(timespec="milliseconds"),
         )
+
+
+def _count_fitting(projects: list[FleetProject]) -> int:
+    """Give how many fit one answer: their names are what machines say, long or short."""
+    size = 0
+    for count, project in enumerate(projects):
+        size += len(msgspec.json.encode(project))
+        if size > LIST_PAGE_BYTES:
+            return count
+    return len(projects)

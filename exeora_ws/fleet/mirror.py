@@ -1,11 +1,14 @@
 """A warm copy of a bucket: what a gateway reads for every call stands in memory, and what counts in the bucket."""
 
+import logging
 import threading
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
 from exeora_ws.errors import ExecutorOffline
 from exeora_ws.fleet.buckets import Bucket, Entry
+
+log = logging.getLogger("exeora")
 
 T = TypeVar("T")
 
@@ -51,15 +54,22 @@ class Mirror(Generic[T]):
             raise ExecutorOffline("the fleet's inventory does not come", reason="fleet_unreachable")
 
     def _take_all(self, entries: dict[str, Entry]) -> None:
-        read = {key: self._read(entry) for key, entry in entries.items()}
+        read = {key: self._read_one(entry) for key, entry in entries.items()}
         self.values = {key: value for key, value in read.items() if value is not None}
         self._filled.set()
         self._changed(None)
 
     def _take(self, entry: Entry) -> None:
-        value = None if entry.value is None else self._read(entry)
+        value = None if entry.value is None else self._read_one(entry)
         if value is None:
             self.values.pop(entry.key, None)
         else:
             self.values[entry.key] = value
         self._changed(entry.key)
+
+    def _read_one(self, entry: Entry) -> T | None:
+        try:
+            return self._read(entry)
+        except Exception:
+            log.exception("what stands under %s cannot be read and is left out", entry.key)
+            return None

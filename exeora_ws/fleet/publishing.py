@@ -201,7 +201,7 @@ class Publisher:
             instance=self.instance,
             id=project.id,
             slug=project.slug,
-            name=project.root.name or project.slug,
+            name=show_bytes(project.root.name or project.slug),
             workspaces=[
                 _describe_workspace(workspace, available=inventory.find_fault(project, workspace) is None)
                 for workspace in inventory.list_workspaces(project)
@@ -234,11 +234,11 @@ def _describe_workspace(workspace: Workspace, *, available: bool) -> WorkspaceRe
     return WorkspaceRecord(
         id=workspace.id,
         slug=workspace.slug,
-        name=workspace.name,
+        name=show_bytes(workspace.name),
         branch=None if workspace.branch is None else show_bytes(workspace.branch),
         managed=workspace.managed,
         available=available,
-        path=str(workspace.path),
+        path=show_bytes(str(workspace.path)),
     )
 
 

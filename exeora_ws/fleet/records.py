@@ -1,5 +1,6 @@
 """What a gateway makes of what stands in the buckets: machines, and their projects as values of the core. No I/O."""
 
+import re
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -17,6 +18,13 @@ from exeora_ws.names import MAIN, ProjectId, Slug, WorkspaceId
 from exeora_ws.policy.rules import Policy
 from exeora_ws.upstream.catalog import PublishedTool
 from exeora_ws.workspaces.place import Project, Workspace
+
+_PROJECT_ID = re.compile(r"prj_[A-Za-z0-9_-]{1,60}\Z")
+_INSTANCE = re.compile(r"[A-Za-z0-9]{0,64}\Z")
+"""It becomes a part of a subject."""
+_NAME_CHARACTERS = 255
+_LAST_MS = 253_402_300_799_999
+"""The end of the year 9999, the last that can be written as a date."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,12 +87,24 @@ def read_machine(value: bytes) -> MachineRecord | None:
 
 
 def read_known(key: str, value: bytes) -> Known | None:
-    """Read a project; None for what is none, or says that it is another than its key does."""
+    """Read a project; None for what is none, or says that it is another than its key does.
+
+    A machine may have written anything. What is read here can be listed beside the projects of others.
+    """
     try:
         record = unpack_project(value)
     except ExeoraError:
         return None
-    if key != f"{record.machine}.{record.id}":
+    if key != f"{record.machine}.{record.id}" or not _is_credible(record):
         return None
     policy, tools = read_policy(record.policy), read_tools(record.tools)
     return Known(wire.MachineId(record.machine), record, policy, tools)
+
+
+def _is_credible(record: ProjectRecord) -> bool:
+    return (
+        _PROJECT_ID.match(record.id) is not None
+        and _INSTANCE.match(record.instance) is not None
+        and 0 <= record.at <= _LAST_MS
+        and len(record.name) <= _NAME_CHARACTERS
+    )

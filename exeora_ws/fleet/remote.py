@@ -23,6 +23,8 @@ from exeora_ws.policy.question import Question
 from exeora_ws.tools.call import Caller
 from exeora_ws.tools.proxied import make_step
 
+_LINE_CHARACTERS = 10_000
+"""Of a line of progress, which is news and no answer."""
 _CANCELLED_SECONDS = 3.5
 """How long a call that was taken back may still be answered: its process tree gets 2 s before it is killed."""
 
@@ -75,6 +77,8 @@ class RemoteCall:
         now = time.monotonic()
         self._deadline = now + sending.seconds
         self._silent_at = now + FLEET_SILENT_CALL_SECONDS
+        self._asking = threading.Lock()
+        """Held while a person is asked: one at a time, whatever the machine says."""
         self._given_up_at: float | None = None
         """When a call that was taken back is not waited for any longer."""
 
@@ -134,7 +138,7 @@ class RemoteCall:
         """Give what is said; nothing yet where more frames are to come."""
         try:
             whole = self._frames.add(message.data)
-            return {} if whole is None else wire.decode(whole)
+            return {} if whole is None else wire.decode_foreign(whole)
         except ExeoraError as error:
             raise _unreadable() from error
 
@@ -168,7 +172,7 @@ class RemoteCall:
     def _ask(self, said: Mapping[str, Any]) -> None:
         """Have the person behind the caller asked, in a thread: what else the machine says is heard meanwhile."""
         asker = self.caller.asking.asker
-        if asker is None:
+        if asker is None or not self._asking.acquire(blocking=False):
             self._answer(Answer.NONE)
             return
         given = said.get("seconds")
@@ -180,6 +184,8 @@ class RemoteCall:
                 answer = asker.ask(question, seconds, self._over)
             except Exception:  # noqa: BLE001 - whatever is wrong with one way of asking, the machine has others
                 answer = Answer.NONE
+            finally:
+                self._asking.release()
             self._answer(answer)
 
         threading.Thread(target=ask, name="fleet-question", daemon=True).start()
@@ -231,7 +237,11 @@ def _offline() -> ExecutorOffline:
 
 
 def _read_progress(said: Mapping[str, Any]) -> str:
-    return str(said.get("line", "")) if said.get("progress") is None else make_step(said)
+    line = said.get("line")
+    if said.get("progress") is None:
+        return line[:_LINE_CHARACTERS] if isinstance(line, str) else ""
+    message = said.get("message")
+    return make_step({**said, "message": message[:_LINE_CHARACTERS] if isinstance(message, str) else None})
 
 
 def _read_question(asked: Mapping[str, Any]) -> Question:

@@ -101,14 +101,20 @@ class SlugBook:
             self._wake.clear()
             if self._closed:
                 return
-            try:
-                for known, machine in self._list_unnamed():
-                    self._give(known, machine)
-            except Exception as error:  # noqa: BLE001 - whatever it is, the next attempt follows
-                log.warning("a project has no slug yet: %r", error)
+            tried = [self._try_to_give(known, machine) for known, machine in self._list_unnamed()]
+            if not all(tried):
                 timer = threading.Timer(_AGAIN_SECONDS, self._wake.set)
                 timer.daemon = True
                 timer.start()
+
+    def _try_to_give(self, known: Known, machine: str) -> bool:
+        """Give a slug; False where that is to be tried again. What is wrong with one project keeps none from others."""
+        try:
+            self._give(known, machine)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the next attempt follows
+            log.warning("project %s of machine %s has no slug yet: %r", known.id, known.machine, error)
+            return False
+        return True
 
     def _give(self, known: Known, machine: str) -> None:
         if self.find(known) is not None:

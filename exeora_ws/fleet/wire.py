@@ -32,11 +32,15 @@ from exeora_ws.errors import (
     WorkspaceUnavailable,
 )
 from exeora_ws.names import new_project_id
+from exeora_ws.upstream.messages import is_deeper, parse_json
 
 MachineId = NewType("MachineId", str)
 
 VERSION = 1
 """Of the envelope. A machine refuses one that is newer than it knows."""
+
+_MAX_DEPTH = 200
+"""Levels of what a machine says; readers of JSON that call themselves give up somewhere beyond."""
 
 GATEWAY_ALIVE = "exeora.g.alive"
 AUDIT_STREAM = "exeora_audit"
@@ -167,6 +171,9 @@ class SessionEnd(msgspec.Struct, frozen=True, kw_only=True):
     session: str
 
 
+_ERROR_CHARACTERS = 10_000
+_ERROR_DATA_BYTES = 200_000
+
 T = TypeVar("T")
 
 
@@ -191,14 +198,38 @@ def decode(data: bytes) -> dict[str, Any]:
     return found
 
 
-def decode_as(kind: type[T], data: bytes) -> T:
-    """Read a message of one kind; fields that are not known are passed over.
+def decode_foreign(data: bytes) -> dict[str, Any]:
+    """Read what a machine says, which may be anything: what is given can be written as JSON for any client.
+
+    Half a character becomes U+FFFD; numbers that JSON does not have, and what is nested too deeply, are refused.
 
     Raises:
         InvalidArguments: reason `bad_message`.
     """
     try:
-        return msgspec.convert(decode(data), kind)
+        found = parse_json(data)
+    except (ValueError, RecursionError) as error:
+        raise InvalidArguments("a message of the fleet is not JSON", reason="bad_message") from error
+    # Going through it costs; what has few brackets cannot be deep.
+    deep = data.count(b"[") + data.count(b"{") > _MAX_DEPTH and is_deeper(found, _MAX_DEPTH)
+    if not isinstance(found, dict) or deep:
+        raise InvalidArguments("a message of the fleet is no object, or nested too deeply", reason="bad_message")
+    return found
+
+
+def decode_as(kind: type[T], data: bytes, *, foreign: bool = False) -> T:
+    """Read a message of one kind; fields that are not known are passed over.
+
+    Args:
+        kind: which.
+        data: the message.
+        foreign: whether to read it as `decode_foreign` does.
+
+    Raises:
+        InvalidArguments: reason `bad_message`.
+    """
+    try:
+        return msgspec.convert(decode_foreign(data) if foreign else decode(data), kind)
     except msgspec.ValidationError as error:
         raise InvalidArguments(f"a message of the fleet is malformed: {error}", reason="bad_message") from error
 
@@ -214,13 +245,28 @@ _ERRORS: dict[Code, type[ExeoraError]] = {
 
 
 def read_error(error: Mapping[str, Any]) -> ExeoraError:
-    """Make the error again that `to_dict` described; one of an unknown code is a failed tool."""
+    """Make the error again that `to_dict` described; one of an unknown code is a failed tool.
+
+    What is no text where text belongs is left out; the message keeps its beginning where it is longer than any of ours.
+    """
     try:
         kind = _ERRORS[Code(error.get("code", ""))]
     except (ValueError, KeyError):
         kind = ToolFailed
-    reason, hint, data = error.get("reason"), error.get("hint"), error.get("data")
-    return kind(str(error.get("message", "")), reason=reason, hint=hint, data=data)
+    data = error.get("data")
+    return kind(
+        _find_text(error, "message") or "",
+        reason=_find_text(error, "reason"),
+        hint=_find_text(error, "hint"),
+        data=data if isinstance(data, dict) and len(encode(data)) <= _ERROR_DATA_BYTES else None,
+    )
+
+
+def _find_text(error: Mapping[str, Any], key: str) -> str | None:
+    text = error.get(key)
+    if not isinstance(text, str):
+        return None
+    return text if len(text) <= _ERROR_CHARACTERS else text[:_ERROR_CHARACTERS] + "…"
 
 
 def new_machine_id() -> MachineId:

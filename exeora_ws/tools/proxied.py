@@ -173,5 +173,9 @@ def make_step(facts: Mapping[str, Any]) -> str:
 
 
 def _find_number(value: object) -> float | None:
-    whole = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-    return value if whole else None  # type: ignore[return-value]  # just looked at; an int stays one
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        return value if math.isfinite(value) else None
+    except OverflowError:  # a whole number of hundreds of digits
+        return None

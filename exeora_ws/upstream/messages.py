@@ -34,17 +34,23 @@ def parse_message(line: bytes) -> Message | Unreadable | None:
     stripped = line.strip()
     if not stripped.startswith(b"{"):
         return None
-    # Checking every number costs a call for each of them; only such a line can hold one too large.
-    parse_float = _require_finite if _HUGE_EXPONENT.search(stripped) else None
     try:
-        found = json.loads(
-            stripped.decode("utf-8", "replace"), parse_constant=_refuse_constant, parse_float=parse_float
-        )
+        found = parse_json(stripped)
     except (ValueError, RecursionError):
         return _find_id(stripped)
-    if not isinstance(found, dict) or found.get("jsonrpc") != "2.0":
-        return None
-    return _mend(found) if _SURROGATE.search(stripped) else found
+    return found if isinstance(found, dict) and found.get("jsonrpc") == "2.0" else None
+
+
+def parse_json(data: bytes) -> Any:
+    """Read what somebody else has written, mended as `parse_message` says.
+
+    Raises:
+        ValueError, RecursionError: it is no JSON, or holds numbers that JSON does not have.
+    """
+    # Checking every number costs a call for each of them; only such a line can hold one too large.
+    parse_float = _require_finite if _HUGE_EXPONENT.search(data) else None
+    found = json.loads(data.decode("utf-8", "replace"), parse_constant=_refuse_constant, parse_float=parse_float)
+    return _mend(found) if _SURROGATE.search(data) else found
 
 
 def format_message(message: Message) -> bytes:

@@ -31,7 +31,7 @@ _STDIN = "-"
 @group.command(
     "connect",
     """
-    exeora connect exf_eyJraW5kIjoibWFjaGluZSIs…
+    exeora connect -
     exeora connect --credential laptop.exeora
     exeora connect
     """,
@@ -47,7 +47,10 @@ def connect(
         str | None,
         typer.Argument(
             metavar="CREDENTIAL",
-            help="What exeora machine add printed, or - to read it from standard input. Kept for the next time.",
+            help=(
+                "- to read what exeora machine add printed from standard input; kept for the next time. The line itself "
+                "is taken too, but other users of this machine can see it then (ps)."
+            ),
             show_default=False,
         ),
     ] = None,

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 group = Group("Fleet", "machine", "The machines of a fleet (exeora gateway); run it where the gateway's keys are.")
 
+_PASTED_CHARACTERS = 4_000
+"""A terminal gives at most 4,095 characters of a line to a program."""
 _KEYS = "id, name, state, added, revoked, seen, version, platform, projects[{id, slug}]"
 _MEANING = (
     "`state`: `online` (it has just answered), `offline`, `revoked`; `seen`, `version` and `platform` are what it last "
@@ -83,6 +85,10 @@ def add(
         return
     text = credential.to_text()
     hint = "on that machine: exeora connect - and paste this line; it is shown only now"
+    if len(text) > _PASTED_CHARACTERS:
+        hint = (
+            "longer than a terminal takes when pasted: pipe it into exeora connect -, or make it again with --out FILE"
+        )
     session.show({"machine": machine, "credential": text}, lambda _: Shown([text], [hint]))
 
 
