@@ -106,5 +106,7 @@ FLEET_DOCUMENT_BYTES = 900_000
 """One project's record in the inventory of the fleet, its catalog of upstream tools included, compressed."""
 FLEET_DOCUMENT_PLAIN_BYTES = 6_000_000
 """The same record before it is compressed; a gateway reads no larger one."""
+FLEET_MACHINE_BYTES = 32_000_000
+"""All records of one machine, as `FLEET_DOCUMENT_PLAIN_BYTES` counts; a gateway keeps no more in memory."""
 FLEET_START_SECONDS = 5.0
 """How long a call may take from the gateway to its beginning on the machine; a later one does not begin."""

@@ -4,13 +4,16 @@ It is a warm copy of the buckets and answers without a machine. What it cannot k
 workspace that is not in it may have been made a moment ago.
 """
 
+import logging
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from exeora_ws.errors import UnknownProject
+from exeora_ws.fleet.allowance import Allowance
 from exeora_ws.fleet.buckets import Bucket, Entry
 from exeora_ws.fleet.documents import MachineRecord
 from exeora_ws.fleet.mirror import Mirror
@@ -22,6 +25,8 @@ from exeora_ws.tools.news import CatalogNews
 from exeora_ws.upstream.catalog import PublishedTool
 from exeora_ws.upstream.merging import AccountTool, merge_catalogs
 from exeora_ws.workspaces.place import Place, Project, Workspace
+
+log = logging.getLogger("exeora")
 
 _SHOWN = 100
 _MERGED = 64
@@ -41,6 +46,7 @@ class Directory:
         self._news = news
         self._machines: Mirror[MachineRecord] = Mirror(machines, _read_machine, lambda _key: self._take_change())
         self._inventory: Mirror[Known] = Mirror(inventory, self._read_project, self._take_project)
+        self._allowance = Allowance()
         self._lock = threading.Lock()
         self._offer_changed = False
         self._index: _Index | None = None
@@ -71,13 +77,23 @@ class Directory:
         self._slugs.close()
 
     def _read_project(self, entry: Entry) -> Known | None:
-        known = None if entry.value is None else read_known(entry.key, entry.value)
+        known = None if entry.value is None else read_known(entry.key, entry.value, partial(self._may_hold, entry.key))
         before = self._inventory.values.get(entry.key)
         if known is None or before is None or not known.offers_as(before):
             self._offer_changed = True
         return known
 
+    def _may_hold(self, key: str, size: int) -> bool:
+        if self._allowance.take(key, size):
+            return True
+        log.warning("%s is left out: its machine has published more than a gateway keeps of one", key)
+        return False
+
     def _take_project(self, key: str | None) -> None:
+        if key is None:
+            self._allowance.keep_only(set(self._inventory.values))
+        elif key not in self._inventory.values:
+            self._allowance.give_back(key)
         index, known = self._index, None if key is None else self._inventory.values.get(key)
         if index is None or known is None or not index.replace(known):
             self._index = None

@@ -200,10 +200,18 @@ def unpack_project(data: bytes) -> ProjectRecord:
         ToolFailed: reason `bad_message`: another wrote it, or one much newer.
         InvalidArguments: likewise.
     """
-    return wire.decode_as(ProjectRecord, data if data.startswith(_PLAIN) else _inflate(data), foreign=True)
+    return parse_project(inflate_project(data))
 
 
-def _inflate(data: bytes) -> bytes:
+def parse_project(plain: bytes) -> ProjectRecord:
+    """Read a record that `inflate_project` gave; raises as `unpack_project`."""
+    return wire.decode_as(ProjectRecord, plain, foreign=True)
+
+
+def inflate_project(data: bytes) -> bytes:
+    """Give a record's JSON; raises as `unpack_project`."""
+    if data.startswith(_PLAIN):
+        return data
     inflating = zlib.decompressobj()
     try:
         plain = inflating.decompress(data, FLEET_DOCUMENT_PLAIN_BYTES)

@@ -1,6 +1,7 @@
 """What a gateway makes of what stands in the buckets: machines, and their projects as values of the core. No I/O."""
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -10,9 +11,10 @@ from exeora_ws.fleet.documents import (
     MachineRecord,
     ProjectRecord,
     WorkspaceRecord,
+    inflate_project,
+    parse_project,
     read_policy,
     read_tools,
-    unpack_project,
 )
 from exeora_ws.names import MAIN, ProjectId, Slug, WorkspaceId
 from exeora_ws.policy.rules import Policy
@@ -86,13 +88,21 @@ def read_machine(value: bytes) -> MachineRecord | None:
         return None
 
 
-def read_known(key: str, value: bytes) -> Known | None:
+def read_known(key: str, value: bytes, may_hold: Callable[[int], bool] = lambda _size: True) -> Known | None:
     """Read a project; None for what is none, or says that it is another than its key does.
 
     A machine may have written anything. What is read here can be listed beside the projects of others.
+
+    Args:
+        key: where it stands.
+        value: what stands there.
+        may_hold: says of so many bytes, before they are read, whether they may fill memory; else it is None.
     """
     try:
-        record = unpack_project(value)
+        plain = inflate_project(value)
+        if not may_hold(len(plain)):
+            return None
+        record = parse_project(plain)
     except ExeoraError:
         return None
     if key != f"{record.machine}.{record.id}" or not _is_credible(record):

@@ -6,11 +6,13 @@ import zlib
 
 import pytest
 from exeora_ws.fleet import wire
+from exeora_ws.fleet.allowance import Allowance
 from exeora_ws.fleet.buckets import INVENTORY_BUCKET, MACHINES_BUCKET, Bucket
 from exeora_ws.fleet.documents import MachineRecord, name_project_key
 from exeora_ws.fleet.frames import Assembler
 from exeora_ws.fleet.records import read_known
 from exeora_ws.fleet.slugs import SlugBook
+from exeora_ws.limits import FLEET_MACHINE_BYTES
 from exeora_ws.serve.service import Service
 from exeora_ws.tools.call import Caller, Face, RawCall, Scope
 
@@ -87,6 +89,19 @@ def test_what_inflates_beyond_all_bounds_is_not_read():
     assert read_known(f"{BAD}.prj_x", bomb) is None
 
 
+def test_a_machine_fills_only_so_much_of_a_gateway():
+    allowance = Allowance()
+    large = FLEET_MACHINE_BYTES // 4
+    assert [allowance.take(f"{BAD}.{n}", large) for n in range(5)] == [True, True, True, False, False]
+    assert allowance.take(f"{GOOD}.0", large), "others have their own"
+    assert allowance.take(f"{BAD}.0", large), "what is written anew counts once"
+    allowance.give_back(f"{BAD}.1")
+    assert allowance.take(f"{BAD}.5", large)
+    allowance.keep_only({f"{BAD}.5"})
+    assert [allowance.take(f"{BAD}.{n}", large) for n in (6, 7, 8)] == [True, True, False]
+    assert sum(allowance.take(f"mac_many.{n}", 0) for n in range(20_000)) < 20_000
+
+
 def test_what_one_machine_publishes_takes_nothing_from_the_others(fleet, sealed):
     with open_core(fleet) as core, fleet.connected() as (lines, _):
         machines, inventory = Bucket(lines.state, MACHINES_BUCKET), Bucket(lines.state, INVENTORY_BUCKET)
@@ -144,9 +159,10 @@ def machines(fleet):
         made.close()
 
 
-@pytest.mark.parametrize(
-    "answer", [b'{"kind":"done","structured":{"a":NaN}}', b'{"kind":"done","structured":' + b'{"a":' * 900 + b"1" + b"}" * 901]
-)  # fmt: skip
+DEEP = b'{"kind":"done","structured":' + b'{"a":' * 900 + b"1" + b"}" * 901
+
+
+@pytest.mark.parametrize("answer", [b'{"kind":"done","structured":{"a":NaN}}', DEEP])
 def test_an_answer_that_no_client_could_read_is_a_failure(machines, script, answer):
     from exeora_ws.errors import ToolFailed
 

@@ -48,8 +48,8 @@ def connect(
         typer.Argument(
             metavar="CREDENTIAL",
             help=(
-                "- to read what exeora machine add printed from standard input; kept for the next time. The line itself "
-                "is taken too, but other users of this machine can see it then (ps)."
+                "- to read what exeora machine add printed from standard input; kept for the next time. "
+                "The line itself is taken too, but other users of this machine can see it then (ps)."
             ),
             show_default=False,
         ),
