@@ -101,10 +101,12 @@ class FleetAudit:
         async def publish(client: Client) -> None:
             await client.jetstream(timeout=_SECONDS).publish(wire.name_audit(self._gateway), data)
 
+        turn = self._line.turn
         try:
             self._line.run(publish, _SECONDS)
         except ExeoraError as error:
-            if not self._line.connected:
+            # Also where there is a connection again by now: the one that was to carry this is lost.
+            if turn is None or self._line.turn != turn:
                 raise ExecutorOffline(
                     "the gateway has no connection to the fleet; the call has not run",
                     reason="fleet_unreachable",

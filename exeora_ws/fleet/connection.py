@@ -121,7 +121,8 @@ class Connection:
         self._waiting: set[asyncio.Future[Any]] = set()
         self._posted: set[asyncio.Task[None]] = set()
         self._stopping = asyncio.Event()
-        self._turns = 0
+        self.turns = 0
+        """How often it was tried to connect."""
 
     async def run(self) -> None:
         """Be connected, whenever that can be, until `stop`."""
@@ -153,8 +154,8 @@ class Connection:
 
     async def _connect(self, lost: asyncio.Event) -> Client:
         """Make a connection with one of the servers, in turn."""
-        url = self.urls[self._turns % len(self.urls)]
-        self._turns += 1
+        url = self.urls[self.turns % len(self.urls)]
+        self.turns += 1
         client, context = Client(), self._how.trust.make_context(url)
 
         def sign(nonce: str) -> bytes:

@@ -93,6 +93,11 @@ class Line:
         return client is not None and client.is_connected
 
     @property
+    def turn(self) -> int | None:
+        """Which connection there is, as a number that no other has; None while there is none."""
+        return self._connection.turns if self.connected else None
+
+    @property
     def alive_at(self) -> float:
         """When something last came from a server, by `read_uptime`."""
         return self._connection.alive_at
