@@ -321,9 +321,12 @@ class Engine(ABC):
         """Take the uncommitted changes of this checkout."""
         return snapshots.take(self.require_git(), self._place.git_dir, ref)
 
-    def apply_snapshot(self, snapshot: Snapshot) -> None:
+    def apply_snapshot(self, snapshot: Snapshot, source: Path) -> None:
         """Bring the changes into this checkout."""
-        snapshots.apply(self.require_git(), snapshot)
+        git = self.require_git()
+        snapshots.apply(git, snapshot)
+        with translated_os_errors("bringing the changes along"):
+            snapshots.carry_bytes(self._require_top(), source, snapshots.list_paths(git, snapshot))
 
     def has_changes_of(self, snapshot: Snapshot, ref: str) -> bool:
         """Whether this checkout holds exactly these changes."""
@@ -333,12 +336,15 @@ class Engine(ABC):
         """Whether what this checkout holds is a part of these changes."""
         return snapshots.is_rest(self.require_git(), snapshot, self.take_snapshot(ref))
 
-    def discard_changes(self, snapshot: Snapshot) -> None:
+    def discard_changes(self, snapshot: Snapshot, copy: Path) -> bool:
         """Take the snapshot's changes out of this checkout."""
+        with translated_os_errors("clearing the source"):
+            return snapshots.discard(self.require_git(), self._require_top(), snapshot, copy)
+
+    def _require_top(self) -> Path:
         if self._place.top is None:
             raise ToolFailed("this is a bare Git folder, without files", reason="bare")
-        with translated_os_errors("clearing the source"):
-            snapshots.discard(self.require_git(), self._place.top, snapshot)
+        return self._place.top
 
     def read_commit_time(self, commit: str) -> int:
         """Ask when a commit was made."""
@@ -410,13 +416,22 @@ class Engine(ABC):
         """Whether the index has a lock file."""
         return os.path.lexists(self._place.git_dir / "index.lock")
 
-    def list_remains(self) -> Sequence[str]:
+    def list_remains(self) -> Sequence[tuple[str, bool]]:
         """List folders that name no worktree."""
         return admin.list_remains(self.common_dir)
 
+    def find_forsaken(self, folder: Path) -> str | None:
+        """Find the record that only lacks its way back."""
+        return admin.find_forsaken(self.common_dir, folder)
+
+    def reconnect(self, folder: Path) -> None:
+        """Write the way back."""
+        with translated_os_errors("mending the worktree's record"):
+            admin.reconnect(self.common_dir, folder)
+
     def discard_entry(self, name: str) -> None:
         """Delete such a folder."""
-        if name in admin.list_remains(self.common_dir):
+        if (name, True) in admin.list_remains(self.common_dir):
             with translated_os_errors("deleting what was left of a worktree's record"):
                 admin.discard(self.common_dir, name)
 

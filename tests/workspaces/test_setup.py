@@ -269,3 +269,12 @@ def test_an_invalid_recipe_does_not_undo_the_workspace(result, write):
     made = result("create_workspace", branch="x")
     assert made["setup"]["status"] == "invalid"
     assert "workspace.setup" in made["setup"]["message"]
+
+
+@pytest.mark.parametrize("pattern", ["!", "\\", "[z-a]", "x\\", "[[:digit:]].env"])
+def test_a_pattern_that_is_not_understood_is_said_and_the_workspace_is_there(result, write, pattern: str):
+    write(include=f"*.env\n{pattern}\n")
+    made = result("create_workspace", branch="x")
+    assert made["created"] is True
+    assert made["setup"]["status"] == "invalid"
+    assert repr(pattern) in made["setup"]["message"]
