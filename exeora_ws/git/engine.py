@@ -206,12 +206,12 @@ class Engine(ABC):
         with translated_os_errors("saving the worktree's record"):
             admin.save(self.common_dir, worktree, into)
 
-    def revive_admin(self, saved: Path, folder: Path) -> Worktree:
+    def revive_admin(self, saved: Path, folder: Path, *, unborn: bool = False) -> Worktree:
         """Make an admin entry for `folder` from a saved one."""
         with translated_os_errors("bringing the worktree's record back"):
             if admin.find_entries_for(self.common_dir, folder) or self._is_anothers(folder):
                 raise ToolFailed("there is a worktree in that folder already", reason="worktree_present")
-            self._refuse_revival(saved)
+            self._refuse_revival(saved, unborn=unborn)
             name = admin.revive(self.common_dir, saved, folder)
         return next(w for w in self.list_worktrees() if w.admin == name)
 
@@ -223,10 +223,10 @@ class Engine(ABC):
             return os.path.isdir(dot_git)
         return os.path.realpath(gitfiles.read_common_dir(link)) != str(self.common_dir)
 
-    def _refuse_revival(self, saved: Path) -> None:
+    def _refuse_revival(self, saved: Path, *, unborn: bool) -> None:
         branch = refnames.short_branch(read_head_file(str(saved)).ref)
         if branch is not None:
-            if self.find_branch(branch) is None:
+            if not unborn and self.find_branch(branch) is None:
                 raise ToolFailed(f"branch {branch!r} is gone", reason="branch_missing", data={"branch": branch})
             self.refuse_held(branch)
 
@@ -335,6 +335,11 @@ class Engine(ABC):
     def has_rest_of(self, snapshot: Snapshot, ref: str) -> bool:
         """Whether what this checkout holds is a part of these changes."""
         return snapshots.is_rest(self.require_git(), snapshot, self.take_snapshot(ref))
+
+    def is_part_of(self, kept: str, ref: str) -> bool:
+        """Whether what this checkout holds is in a snapshot that is kept."""
+        git = self.require_git()
+        return snapshots.is_part(git, snapshots.load(git, kept), self.take_snapshot(ref))
 
     def discard_changes(self, snapshot: Snapshot, copy: Path) -> bool:
         """Take the snapshot's changes out of this checkout."""

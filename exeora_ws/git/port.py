@@ -289,10 +289,11 @@ class Repository(Protocol):
         """
         ...
 
-    def revive_admin(self, saved: Path, folder: Path) -> Worktree:
+    def revive_admin(self, saved: Path, folder: Path, *, unborn: bool = False) -> Worktree:
         """Make an admin entry for `folder` (its files are back, its `.git` file may be missing) from a saved one.
 
-        Raises `ToolFailed` with reason `branch_missing`, `branch_checked_out` or `worktree_present`.
+        With `unborn` its branch has no commit yet. Raises `ToolFailed` with reason `branch_missing`,
+        `branch_checked_out` or `worktree_present`.
         """
         ...
 
@@ -408,8 +409,12 @@ class Repository(Protocol):
         """
         ...
 
+    def is_part_of(self, kept: str, ref: str) -> bool:
+        """Whether this checkout has nothing uncommitted but what is in the snapshot under `kept`. Uses `ref`."""
+        ...
+
     def discard_changes(self, snapshot: Snapshot, copy: Path) -> bool:
-        """Take the snapshot's changes out of this checkout, as far as its files are byte by byte in the checkout `copy`.
+        """Take the snapshot's changes out of this checkout, whose files must be byte by byte in the checkout `copy`.
 
         False when one is not; it stays. Safe to repeat, and while somebody edits.
         """

@@ -124,6 +124,30 @@ def _list_changes(git: Git, before: str, after: str) -> dict[bytes, bytes]:
     return {path: b" ".join(fact.split()[1::2]) for fact, path in zip(facts, paths, strict=True)}
 
 
+def load(git: Git, ref: str) -> Snapshot:
+    """Load a snapshot that is kept under `ref`."""
+    commit, *parents = git.read("rev-list", "--parents", "--max-count=1", ref, "--").text.split()
+    trees = [_read_tree(git, each) for each in (commit, *parents[1:])]
+    return Snapshot(commit, parents[0], trees[1], trees[0], trees[2] if len(trees) > 2 else None)  # noqa: PLR2004
+
+
+def _read_tree(git: Git, commit: str) -> str:
+    return git.read("rev-parse", "--verify", f"{commit}^{{tree}}").text
+
+
+def is_part(git: Git, whole: Snapshot, found: Snapshot) -> bool:
+    """Whether nothing is in `found` but what is in `whole`, as bringing it that was cut short leaves it."""
+    if not is_rest(git, whole, found):
+        return False
+    return found.untracked is None or _list_untracked(git, found) <= _list_untracked(git, whole)
+
+
+def _list_untracked(git: Git, snapshot: Snapshot) -> set[tuple[bytes, bytes]]:
+    if snapshot.untracked is None:
+        return set()
+    return set(_list_changes(git, empty_tree(git), snapshot.untracked).items())
+
+
 def list_paths(git: Git, snapshot: Snapshot) -> list[str]:
     """List every path that the changes are about, deleted ones too, relative to the top."""
     trees = [snapshot.index, snapshot.files]

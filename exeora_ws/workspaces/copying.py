@@ -49,13 +49,9 @@ class Patterns:
     """
 
     def __init__(self, lines: Sequence[str]) -> None:
-        self._spec: GitIgnoreSpec | None = None
-        if lines:
-            from pathspec import GitIgnoreSpec  # noqa: PLC0415  most projects have none
-
-            for line in lines:
-                _require_understood(line)
-            self._spec = GitIgnoreSpec.from_lines(lines)
+        for line in lines:
+            _require_understood(line)
+        self._spec = _compile(lines) if lines else None
 
     @property
     def any(self) -> bool:
@@ -67,12 +63,16 @@ class Patterns:
         return self._spec is not None and bool(self._spec.match_file(path))
 
 
-def _require_understood(line: str) -> None:
-    from pathspec import GitIgnoreSpec  # noqa: PLC0415  as above
+def _compile(lines: Sequence[str]) -> "GitIgnoreSpec":
+    from pathspec import GitIgnoreSpec  # noqa: PLC0415  most projects have none
 
+    return GitIgnoreSpec.from_lines(lines)
+
+
+def _require_understood(line: str) -> None:
     try:
         # A class like [[:digit:]] compiles, and means something else.
-        understood = _CLASS.search(line) is None and GitIgnoreSpec.from_lines([line]) is not None
+        understood = _CLASS.search(line) is None and _compile([line]) is not None
     except (ValueError, re.error):
         understood = False
     if not understood:

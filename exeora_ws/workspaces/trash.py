@@ -153,6 +153,11 @@ def needs_sweep(registry: Registry, *, now: float) -> bool:
     return stale or any(r.until <= now for r in removed)
 
 
+def empty(registry: Registry, lock_of: LockOf, project_id: ProjectId | None) -> int:
+    """Delete everything that was removed for good; of one project, or of all. As `sweep` does."""
+    return sum(_give_up(registry, lock_of, removed) for removed in list_removed(registry, project_id))
+
+
 def sweep(registry: Registry, lock_of: LockOf, *, now: float, most_bytes: int) -> int:
     """Delete what is expired, then the oldest while all together take more than `most_bytes`.
 
@@ -162,11 +167,12 @@ def sweep(registry: Registry, lock_of: LockOf, *, now: float, most_bytes: int) -
         How many workspaces were deleted for good.
     """
     _measure(registry)
-    swept = 0
-    for removed in _choose(list_removed(registry, None), now, most_bytes):
-        if _expire(registry, lock_of, removed) and delete_for_good(registry, removed):
-            swept += 1
-    return swept
+    chosen = list(_choose(list_removed(registry, None), now, most_bytes))
+    return sum(_give_up(registry, lock_of, removed) for removed in chosen)
+
+
+def _give_up(registry: Registry, lock_of: LockOf, removed: Removed) -> bool:
+    return _expire(registry, lock_of, removed) and delete_for_good(registry, removed)
 
 
 def _measure(registry: Registry) -> None:

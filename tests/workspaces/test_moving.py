@@ -191,7 +191,7 @@ def test_a_full_disk_is_told_and_tried_again(app: App, project: Project, root: P
 
 
 def test_an_edit_while_the_source_is_cleared_is_not_lost(app: App, project: Project, root: Path):
-    """Git runs this hook at each look (twice at the target, then at the source): what is written then comes after it."""
+    """Git runs this hook after each look: two at the target, then the one at the source."""
     make_changes(root)
     hook = root / ".git/hooks/reference-transaction"
     hook.parent.mkdir(exist_ok=True)

@@ -210,7 +210,7 @@ def test_ports_are_stable_distinct_and_free(app: App, project: Project, result, 
         "EXEORA_PORT_DB": str(first["db"]),
     }
     result("remove_workspace", workspace="a")
-    app.upkeep.sweep_trash(everything=True)
+    app.upkeep.empty_trash(project)
     with app.inventory.registry.database.read() as connection:
         assert connection.execute("SELECT count(*) FROM ports").fetchone()[0] == 2
 
