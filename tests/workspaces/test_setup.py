@@ -2,6 +2,8 @@
 
 import os
 import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -278,3 +280,12 @@ def test_a_pattern_that_is_not_understood_is_said_and_the_workspace_is_there(res
     assert made["created"] is True
     assert made["setup"]["status"] == "invalid"
     assert repr(pattern) in made["setup"]["message"]
+
+
+@pytest.mark.parametrize("tag", ["cmd_1", "-"])
+def test_a_tag_that_was_taken_off_on_the_way_is_still_a_command(sealed: dict[str, str], tag: str):
+    asked = "import os, exeora_ws.workspaces.trust as trust; print(trust.is_inside_command(os.environ))"
+    line = f'env -u EXEORA_TAG "{sys.executable}" -c "{asked}"; true'
+    environment = sealed | {"EXEORA_TAG": tag, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(["/bin/sh", "-c", line], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout == f"{tag != '-'}\n"
