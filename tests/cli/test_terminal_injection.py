@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import pytest
-from exeora_cli.render import show_tools
 
+from exeora_cli.render import show_tools
 from support.commandline import COMMAND, CommandLine, child_environment
 from support.screen import Screen
 
