@@ -85,7 +85,7 @@ def find_removed(registry: Registry, project: Project, selector: str | None) -> 
         return found
     if candidates:
         raise ToolFailed(
-            f"what was left of workspace {candidates[0].workspace.slug!r} has been deleted from the trash",
+            f"what was left of workspace {candidates[0].workspace.slug!r} is or will be deleted from the trash",
             reason="trash_swept",
             hint="its branch may still be there: exeora create BRANCH --reuse",
         )

@@ -153,9 +153,10 @@ def needs_sweep(registry: Registry, *, now: float) -> bool:
     return stale or any(r.until <= now for r in removed)
 
 
-def empty(registry: Registry, lock_of: LockOf, project_id: ProjectId | None) -> int:
-    """Delete everything that was removed for good; of one project, or of all. As `sweep` does."""
-    return sum(_give_up(registry, lock_of, removed) for removed in list_removed(registry, project_id))
+def empty(registry: Registry, lock_of: LockOf, project_id: ProjectId) -> tuple[int, int]:
+    """Delete everything that was removed from a project for good, as `sweep` does; gives how many went and stayed."""
+    done = [_give_up(registry, lock_of, removed) for removed in list_removed(registry, project_id)]
+    return done.count(True), done.count(False)
 
 
 def sweep(registry: Registry, lock_of: LockOf, *, now: float, most_bytes: int) -> int:

@@ -73,18 +73,17 @@ class Upkeep:
         having = {r.workspace.project_id for r in trash.list_removed(self._registry, None)}
         return [p for p in self._registry.list_projects() if p.id in having]
 
-    def empty_trash(self, project: Project | None) -> int:
+    def empty_trash(self, project: Project | None) -> tuple[int, int]:
         """Delete everything that was removed from a project for good, or from projects that are no more.
 
         Returns:
-            How many workspaces that were.
+            How many workspaces went, and how many stay: files resist, or somebody is at work on the repository.
         """
-        lock_of = self._inventory.lock_of
-        if project is not None:
-            return trash.empty(self._registry, lock_of, project.id)
-        known = {p.id for p in self._registry.list_projects()}
-        orphaned = {r.workspace.project_id for r in trash.list_removed(self._registry, None)} - known
-        return sum(trash.empty(self._registry, lock_of, each) for each in orphaned)
+        having = {r.workspace.project_id for r in trash.list_removed(self._registry, None)}
+        orphaned = having - {p.id for p in self._registry.list_projects()}
+        meant = orphaned if project is None else {project.id}
+        done = [trash.empty(self._registry, self._inventory.lock_of, each) for each in meant]
+        return sum(went for went, _ in done), sum(stayed for _, stayed in done)
 
     def sweep_trash(self) -> int:
         """Delete for good what is too old or too much; gives how many workspaces that were."""

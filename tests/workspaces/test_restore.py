@@ -230,8 +230,8 @@ def test_what_is_too_much_is_swept_oldest_first(app: App, project: Project, resu
 def test_nothing_is_swept_under_somebody_at_work(app: App, project: Project, result, top: Path):
     result("remove_workspace", workspace="x")
     with app.inventory.working_on(project, Cancellation()):
-        assert app.upkeep.empty_trash(project) == 0
-    assert app.upkeep.empty_trash(project) == 1
+        assert app.upkeep.empty_trash(project) == (0, 1)
+    assert app.upkeep.empty_trash(project) == (1, 0)
 
 
 def test_now_is_not_restorable_and_the_disk_is_freed_by_somebody_else(

@@ -28,7 +28,7 @@ group = Group("Workspaces")
     (
         "`workspace{id, slug, name, branch, path, managed}`, `branchMade` (the branch was gone and is back), `commit`. "
         "With --list: `removed[{id, slug, branch, removedAt, restorableUntil, bytes}]`, latest first. With --empty: "
-        "`deleted`, how many."
+        "`deleted` and `left`, how many went and how many could not go yet."
     ),
 )
 def restore(
@@ -78,24 +78,28 @@ def _empty(session: Session) -> None:
     """Empty the trash of the project that is named, else of every project; each one's policy is asked first."""
     named = session.find_project() if session.options.project is not None else None
     where = [named] if named is not None else [*session.app.upkeep.list_with_trash(), None]
-    deleted = 0
+    deleted = left = 0
     refused: list[ExeoraError] = []
     for project in where:
         try:
-            deleted += run_deed(session, "empty_trash", project, partial(_empty_one, session, project))
+            went, stayed = run_deed(session, "empty_trash", project, partial(_empty_one, session, project))
+            deleted, left = deleted + went, left + stayed
         except (Forbidden, ApprovalDeclined, ApprovalTimeout) as error:
             if len(where) == 1:
                 raise
             refused.append(error)
-    session.show({"deleted": deleted}, lambda facts: Shown([f"deleted for good: {facts['deleted']}"]))
+    notes = [f"not deleted yet: {left} (files resist, or somebody is at work); they are tried again"] if left else []
+    lines = [f"deleted for good: {deleted}"]
+    session.show({"deleted": deleted, "left": left}, lambda _: Shown(lines, notes))
     for refusal in refused:
         answer.print_error(for_shell(refusal), json=session.options.json)
-    if refused:
-        raise typer.Exit(answer.REFUSED)
+    if refused or left:
+        raise typer.Exit(answer.REFUSED if refused else answer.FAILED)
 
 
-def _empty_one(session: Session, project: Any, _: Any) -> int:
-    return int(session.app.upkeep.empty_trash(project))
+def _empty_one(session: Session, project: Any, _: Any) -> tuple[int, int]:
+    went, stayed = session.app.upkeep.empty_trash(project)
+    return went, stayed
 
 
 def _show_list(session: Session, project: Any) -> None:
