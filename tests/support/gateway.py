@@ -365,8 +365,8 @@ class World:
 
 
 @contextmanager
-def run_world(folder: Path, *, gateways: int = 2, servers: dict[str, Any] | None = None) -> Iterator["World"]:
-    """Run a fleet of two machines: `one` with projects `app` and `web`, `two` with another `app`."""
+def run_world(folder: Path, *, servers: dict[str, Any] | None = None) -> Iterator["World"]:
+    """Run a fleet of two gateways and two machines: `one` with projects `app` and `web`, `two` with another `app`."""
     fleet = Fleet(folder)
     try:
         with own_environment(fleet.hub.environment):
@@ -376,7 +376,7 @@ def run_world(folder: Path, *, gateways: int = 2, servers: dict[str, Any] | None
                 if servers and name in servers:
                     host.write_servers(servers[name])
                 projects[name] = {slug: add_project(host, slug) for slug in slugs}
-        running = [fleet.start_gateway() for _ in range(gateways)]
+        running = [fleet.start_gateway(*fleet.name_servers(), *options) for options in ((), ("--toolset", "sandbox"))]
         credentials = {name: fleet.add_machine(name) for name in ("one", "two")}
         one = fleet.start_machine("one", credentials["one"])
         eventually(lambda: "app" in list_fleet_slugs(fleet))
