@@ -23,6 +23,7 @@ log = logging.getLogger("exeora")
 WAIT_SECONDS = 0.5
 _NARRATE_SECONDS = 1.5
 _CLOCK_SECONDS = 10.0
+_PUBLISH_SECONDS = 5.0
 _REVOKED = "revoked"
 
 
@@ -146,6 +147,8 @@ class _Connection:
         threading.Thread(target=self._prepare, name="fleet-prepare", daemon=True).start()
         self._machine.open()
         self._publisher.open()
+        # Gateways send calls to this process once they have read of it.
+        self._publisher.await_first(_PUBLISH_SECONDS)
         self._ready = True
         credential = self._credential
         self._say("connected", machine=credential.identity, name=credential.name, urls=list(credential.urls))

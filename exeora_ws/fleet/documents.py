@@ -55,6 +55,8 @@ class ProjectRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Everything about one project of one machine, under `MACHINE.PROJECT` in the bucket `exeora_inventory`."""
 
     machine: str
+    instance: str = ""
+    """The process of the machine that takes calls for it; see `PresenceRecord`."""
     id: str
     slug: str
     name: str

@@ -101,7 +101,7 @@ class Machine:
         subscribe(wire.name_answer(machine, "*"), self._take_answer)
         subscribe(wire.name_close(machine), self._take_close)
         subscribe(wire.name_ping(machine), self._take_ping)
-        self._taking = subscribe(wire.name_call(machine), self._take_call, queue=wire.QUEUE)
+        self._taking = subscribe(wire.name_call(machine, self._describe().instance), self._take_call)
 
     def note_connected(self) -> None:
         """Note that there is a connection again; in the line's thread."""

@@ -62,7 +62,8 @@ class Publisher:
         self._warn = warn
         self._writer = KeyWriter(line)
         self._file = app.places.data / "fleet" / "published.json"
-        self._instance = wire.new_call_id()
+        self.instance = wire.new_call_id()
+        """Random for each process."""
         self._since = 0
         self._published: dict[ProjectId, ProjectRecord] = {}
         self._signs: Any = None
@@ -107,7 +108,7 @@ class Publisher:
         """Say who is here."""
         return PresenceRecord(
             machine=self._machine,
-            instance=self._instance,
+            instance=self.instance,
             version=__version__,
             platform=f"{platform.system().lower()} {platform.machine()}",
             since=self._since,
@@ -197,6 +198,7 @@ class Publisher:
         policy = self._app.calls.gate.load_policy(project, None)
         return ProjectRecord(
             machine=self._machine,
+            instance=self.instance,
             id=project.id,
             slug=project.slug,
             name=project.root.name or project.slug,

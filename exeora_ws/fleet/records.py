@@ -24,6 +24,8 @@ class RemoteProject(Project):
     """A project on another machine. Its paths are of that machine; nothing here opens them."""
 
     machine: wire.MachineId
+    instance: str
+    """The process there that takes calls."""
     name: str
 
 
@@ -45,7 +47,15 @@ class Known:
         """Give the project, under the slug that it has in the fleet."""
         main = next((row.path for row in self.record.workspaces if row.slug == MAIN), "")
         return RemoteProject(
-            self.id, slug, Path(main), None, PurePosixPath(), bare=False, machine=self.machine, name=self.record.name
+            self.id,
+            slug,
+            Path(main),
+            None,
+            PurePosixPath(),
+            bare=False,
+            machine=self.machine,
+            instance=self.record.instance,
+            name=self.record.name,
         )
 
     def make_workspace(self, row: WorkspaceRecord) -> Workspace:

@@ -32,6 +32,8 @@ class Sending:
     """A call, and whose it is to run."""
 
     machine: wire.MachineId
+    instance: str
+    """The process there that takes calls."""
     project: ProjectId
     tool: str
     arguments: Mapping[str, Any]
@@ -94,7 +96,9 @@ class RemoteCall:
         first, *others = split(wire.encode(envelope), self._line.max_payload)
         try:
             self._line.publish(
-                wire.name_call(machine), first, reply=wire.name_reply(envelope.gateway, machine, self.call)
+                wire.name_call(machine, self.sending.instance),
+                first,
+                reply=wire.name_reply(envelope.gateway, machine, self.call),
             )
         except ExecutorOffline as error:
             if error.reason != "not_connected":

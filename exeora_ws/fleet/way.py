@@ -82,6 +82,7 @@ class FleetCalls(Way):
             arguments[tool.workspace_field] = parsed.place.workspace.id
         return Sending(
             machine=project.machine,
+            instance=project.instance,
             project=project.id,
             tool=tool.name,
             arguments=arguments,

@@ -40,13 +40,15 @@ VERSION = 1
 
 GATEWAY_ALIVE = "exeora.g.alive"
 AUDIT_STREAM = "exeora_audit"
-QUEUE = "machine"
-"""The queue group of a machine's calls: of two connections with one credential, one gets a call, never both."""
 
 
-def name_call(machine: str) -> str:
-    """Give the subject of a machine's calls."""
-    return f"exeora.m.{machine}.call"
+def name_call(machine: str, instance: str) -> str:
+    """Give the subject of the calls of one process that serves as a machine.
+
+    Of two processes with one credential one gets a call, never both. And no other process gets it: neither one that
+    came since the gateway last heard of the machine, nor a connection that the servers take for alive and is not.
+    """
+    return f"exeora.m.{machine}.call.{instance or 'none'}"
 
 
 def name_part(machine: str, call: str) -> str:

@@ -211,7 +211,7 @@ def test_a_copy_of_one_that_still_runs_does_not_run(call: Caller):
     heard = hand.send(call.machine.id, envelope)
     heard.wait("taken")
     reply = wire.name_reply(hand.gateway, call.machine.id, envelope.call)
-    hand.line.publish(wire.name_call(call.machine.id), wire.encode(envelope), reply=reply)
+    hand.line.publish(hand.name_call(call.machine.id), wire.encode(envelope), reply=reply)
     heard.done()
     call.run("true").done()
     assert (call.project.root / "ran").read_text() == "x\n"
@@ -230,7 +230,7 @@ def test_what_never_comes_whole_does_not_run(call: Caller):
     envelope = hand.envelope(call.project.id, "run_command", {"command": "touch half", "x": "y" * 5_000})
     frames = split(wire.encode(envelope), 3_000)
     reply = wire.name_reply(hand.gateway, call.machine.id, envelope.call)
-    hand.line.publish(wire.name_call(call.machine.id), frames[0], reply=reply)
+    hand.line.publish(hand.name_call(call.machine.id), frames[0], reply=reply)
     for frame in frames[2:]:
         hand.line.publish(wire.name_part(call.machine.id, envelope.call), frame)
     call.run("true").done()
@@ -242,7 +242,7 @@ def test_what_is_no_envelope_is_answered_as_such_and_harms_nothing(call: Caller,
     hand = call.hand
     reply = wire.name_reply(hand.gateway, call.machine.id, "c1")
     for given in (reply, "", "exeora.r.g.mac_other.c1", "x"):
-        hand.line.publish(wire.name_call(call.machine.id), data, reply=given)
+        hand.line.publish(hand.name_call(call.machine.id), data, reply=given)
     for subject in ("cancel", "answer", "part"):
         hand.line.publish(f"exeora.m.{call.machine.id}.{subject}.c1", data)
     for subject in (f"exeora.m.{call.machine.id}.close", wire.GATEWAY_ALIVE, wire.name_ping(call.machine.id)):
@@ -413,3 +413,41 @@ def test_a_machine_that_has_gone_is_known_at_once(call: Caller):
     heard = call("list_files")
     assert eventually(lambda: heard.nobody, 1)
     assert heard.said == []
+
+
+def test_of_two_processes_with_one_credential_each_gets_its_own_calls(
+    app: App, hand: Hand, credential: Credential, project, tmp_path: Path, make_repository
+):
+    """As after a data folder was copied to a second host."""
+    where = {"EXEORA_DATA_DIR": str(tmp_path / "copy"), "EXEORA_CONFIG_PATH": str(tmp_path / "copy" / "config.json")}
+    other = open_app(find_places(where))
+    theirs = other.inventory.register_project(make_repository("other"), exact=False)[0]
+    with connected(app, credential) as machine, connected(other, credential):
+        hand.live()
+        instances = {}
+        for each in (project, theirs):
+            record = find_record(hand, machine.id, each.id)
+            assert record is not None
+            instances[each.id] = record.instance
+        assert len(set(instances.values())) == 2
+        for each in (project, theirs):
+            envelope = hand.envelope(each.id, "run_command", {"command": "echo x >> ran"})
+            reply = wire.name_reply(hand.gateway, machine.id, envelope.call)
+            heard = hand.listen(envelope.call)
+            hand.line.publish(wire.name_call(machine.id, instances[each.id]), wire.encode(envelope), reply=reply)
+            assert heard.done()["structured"]["exitCode"] == 0
+            assert (each.root / "ran").read_text() == "x\n"
+            assert heard.kinds().count("done") == 1
+
+
+def test_a_call_for_an_earlier_process_reaches_nobody(call: Caller, app: App):
+    old = call.hand.name_call(call.machine.id)
+    call.machine.close()
+    with connected(app, call.machine.credential):
+        envelope = call.hand.envelope(call.project.id, "run_command", {"command": "touch x"})
+        heard = call.hand.listen(envelope.call)
+        reply = wire.name_reply(call.hand.gateway, call.machine.id, envelope.call)
+        call.hand.line.publish(old, wire.encode(envelope), reply=reply)
+        assert eventually(lambda: heard.nobody, 2)
+        assert call("list_files").done()["structured"]
+    assert not (call.project.root / "x").exists()

@@ -59,7 +59,10 @@ async def test_the_accounts_policy_refuses_at_the_gateway_and_hides_what_it_does
 async def test_a_machine_goes_by_the_accounts_policy_too_whoever_sends_the_call(world, set_policy):
     """The second check: an envelope that no gateway has judged is judged on the machine by the policy it carries."""
     from exeora_ws.errors import Forbidden
+    from exeora_ws.fleet.buckets import Bucket
     from exeora_ws.fleet.dispatch import Machines
+    from exeora_ws.fleet.documents import unpack_project
+    from exeora_ws.fleet.permissions import INVENTORY_BUCKET
     from exeora_ws.fleet.remote import Sending
     from exeora_ws.tools.call import Caller, Face, Scope
 
@@ -67,7 +70,10 @@ async def test_a_machine_goes_by_the_accounts_policy_too_whoever_sends_the_call(
     with world.fleet.connected() as (lines, now_ms):
         machines = Machines(lines.calls, world.fleet.gateway_id, now_ms, lambda: 'deny = ["sudo"]\n')
         machines.open()
-        sending = Sending(world.one.id, project.id, "run_command", {"command": "sudo touch second.txt"}, None, 20)
+        entry = Bucket(lines.state, INVENTORY_BUCKET).find(f"{world.one.id}.{project.id}")
+        record = unpack_project(entry.value)
+        command = {"command": "sudo touch second.txt"}
+        sending = Sending(world.one.id, record.instance, project.id, "run_command", command, None, 20)
         with pytest.raises(Forbidden) as refused:
             machines.call(sending, Caller(Face.HTTP, "test", "session-1", Scope(bound=project.id)))
         machines.close()

@@ -31,7 +31,7 @@ class Script:
         for name in ("cancel.*", "answer.*", "close"):
             line.subscribe(f"exeora.m.{MACHINE}.{name}", self._note)
         line.subscribe(wire.name_part(MACHINE, "*"), lambda m: self._add(m.subject.rpartition(".")[2], m))
-        line.subscribe(wire.name_call(MACHINE), self._begin)
+        line.subscribe(wire.name_call(MACHINE, "i1"), self._begin)
 
     def _begin(self, message):
         call = wire.split_reply(message.reply)[1]
@@ -77,7 +77,7 @@ def machines(fleet):
 
 
 def make_call(machines, *, seconds=20.0, arguments=None, **caller):
-    sending = Sending(MACHINE, "prj_1", "read_file", arguments or {}, None, seconds)
+    sending = Sending(MACHINE, "i1", "prj_1", "read_file", arguments or {}, None, seconds)
     return machines.call(sending, Caller(Face.HTTP, "test", "session-1", Scope(bound="prj_1"), **caller))
 
 
@@ -250,7 +250,7 @@ def test_a_call_that_cannot_be_written_down_is_not_sent(tmp_path, sealed):
             )
             policy = PolicyRecord(mode="allow_all")
             record = ProjectRecord(
-                machine=MACHINE, id="prj_1", slug="app", name="app", workspaces=[main], policy=policy
+                machine=MACHINE, instance="i1", id="prj_1", slug="app", name="app", workspaces=[main], policy=policy
             )
             machine = MachineRecord(name="m", public="x", added=1.0)
             Bucket(lines.state, MACHINES_BUCKET).put(MACHINE, wire.encode(machine))

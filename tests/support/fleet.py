@@ -15,15 +15,16 @@ from pathlib import Path
 from typing import Any
 
 from exeora_ws.app import App
+from exeora_ws.errors import ExeoraError
 from exeora_ws.fleet import wire
 from exeora_ws.fleet.buckets import Bucket, ensure_buckets
 from exeora_ws.fleet.connecting import ConnectEvent, connect_machine
 from exeora_ws.fleet.credentials import Credential, Keys
-from exeora_ws.fleet.documents import ProjectRecord, unpack_project
+from exeora_ws.fleet.documents import PresenceRecord, ProjectRecord, name_presence_key, unpack_project
 from exeora_ws.fleet.frames import Assembler, split
 from exeora_ws.fleet.line import Line, Message
 from exeora_ws.fleet.machine import MachineOptions
-from exeora_ws.fleet.permissions import INVENTORY_BUCKET, name_inbox
+from exeora_ws.fleet.permissions import INVENTORY_BUCKET, PRESENCE_BUCKET, name_inbox
 from exeora_ws.fleet.roster import Roster
 from exeora_ws.fleet.server import NatsServer, start_server
 from exeora_ws.fleet.server_config import Cluster, ServerOptions
@@ -117,6 +118,7 @@ class Hand:
         self.state = Line(urls, credential.state, inbox, name="hand state")
         self.roster = Roster(keys, self.state)
         self._heard: dict[str, Heard] = {}
+        self._instances: dict[str, str] = {}
         self._alive = threading.Event()
         self._beating: threading.Thread | None = None
 
@@ -170,13 +172,26 @@ class Hand:
         return wire.Envelope(**usual | facts)
 
     def send(self, machine: str, envelope: wire.Envelope) -> Heard:
-        heard = self._heard[envelope.call] = Heard()
+        heard = self.listen(envelope.call)
         first, *rest = split(wire.encode(envelope), self.line.max_payload)
         reply = wire.name_reply(self.gateway, machine, envelope.call)
-        self.line.publish(wire.name_call(machine), first, reply=reply)
+        self.line.publish(self.name_call(machine), first, reply=reply)
         for frame in rest:
             self.line.post(wire.name_part(machine, envelope.call), frame)
         return heard
+
+    def listen(self, call: str) -> Heard:
+        """Keep what is said of a call."""
+        heard = self._heard[call] = Heard()
+        return heard
+
+    def name_call(self, machine: str) -> str:
+        """Where the process that serves as this machine takes calls, as far as is known."""
+        with suppress(ExeoraError):
+            entry = Bucket(self.state, PRESENCE_BUCKET).find(name_presence_key(machine))
+            if entry is not None:
+                self._instances[machine] = wire.decode_as(PresenceRecord, entry.value or b"").instance
+        return wire.name_call(machine, self._instances.get(machine, ""))
 
     def call(
         self, machine: str, project: str, tool: str, arguments: dict[str, Any] | None = None, **facts: Any

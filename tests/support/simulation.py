@@ -38,6 +38,7 @@ from nats.aio.msg import Msg
 
 from support.gateway import Fleet, Gateway, eventually
 
+INSTANCE = "simulated"
 ANSWER = {"path": "README.md", "content": "line\n" * 200, "truncated": False, "totalLines": 200}
 """About a kilobyte, as `read_file` answers."""
 _TOGETHER = 25
@@ -72,7 +73,7 @@ async def _live_as_machine(task: dict[str, Any], urls: list[str]) -> None:
         inbox_prefix=name_inbox(identity).encode(),
         max_reconnect_attempts=-1,
     )
-    await client.subscribe(wire.name_call(identity), queue=wire.QUEUE, cb=answer)
+    await client.subscribe(wire.name_call(identity, INSTANCE), cb=answer)
     await client.subscribe(wire.GATEWAY_ALIVE, cb=hear)
     await client.subscribe(wire.name_ping(identity), cb=present)
     await client.flush()
@@ -311,8 +312,8 @@ def _describe(machine: str, project: str, number: int, at: int) -> ProjectRecord
         for each in range(5)
     ]
     return ProjectRecord(
-        machine=machine, id=project, slug=f"project-{number}", name=f"project-{number}", workspaces=workspaces,
-        policy=PolicyRecord(mode="allow_all"), at=at,
+        machine=machine, instance=INSTANCE, id=project, slug=f"project-{number}", name=f"project-{number}",
+        workspaces=workspaces, policy=PolicyRecord(mode="allow_all"), at=at,
     )  # fmt: skip
 
 
