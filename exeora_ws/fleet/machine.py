@@ -25,12 +25,9 @@ from exeora_ws.fleet.running import Runner
 from exeora_ws.fleet.taken import Taken, leaving
 from exeora_ws.fleet.tenancy import Tenants
 from exeora_ws.fleet.watching import Watch
-from exeora_ws.limits import FLEET_CALLS_AT_ONCE, FLEET_LOST_SECONDS
+from exeora_ws.limits import CALL_END_SECONDS, FLEET_CALLS_AT_ONCE, FLEET_LOST_SECONDS
 
 log = logging.getLogger("exeora")
-
-END_SECONDS = 4.0
-"""How long calls that were taken back are waited for at the end: a process tree gets 2 s before it is killed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,9 +116,9 @@ class Machine:
             if not call.whole:
                 self._taken.finish(call, describe_error(leaving()))
         self._endings.cancel(calls)
-        ended = self._taken.await_none(END_SECONDS)
+        ended = self._taken.await_none(CALL_END_SECONDS)
         self._endings.end_sessions(self._tenants.end_all())
-        self._endings.join(END_SECONDS)
+        self._endings.join(CALL_END_SECONDS)
         self._workers.shutdown(wait=False, cancel_futures=True)
         return ended
 

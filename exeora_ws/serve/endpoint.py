@@ -17,6 +17,7 @@ from exeora_ws.serve.listening import Patience
 from exeora_ws.serve.manual import Manual
 from exeora_ws.serve.options import CAPACITY, Capacity
 from exeora_ws.serve.results import HTTP_WIRE_BYTES
+from exeora_ws.serve.service import Service
 from exeora_ws.serve.sessions import IDLE_SECONDS, HandshakeSession, Sessions
 from exeora_ws.tools.call import Face
 from exeora_ws.tools.core import CallMaker, Core
@@ -44,14 +45,8 @@ class HttpEndpoint:
     ) -> None:
         self._sessions = sessions
         self._tell = tell
-        self._conversation = Conversation(
-            calls,
-            self._visitor_of,
-            manual=manual,
-            wire_bytes=HTTP_WIRE_BYTES,
-            opened=self._opened,
-            calls_at_once=capacity.calls,
-        )
+        service = Service(calls, manual, wire_bytes=HTTP_WIRE_BYTES)
+        self._conversation = Conversation(service, self._visitor_of, opened=self._opened, calls_at_once=capacity.calls)
         self._manager = StreamableHTTPSessionManager(
             self._conversation.server,
             session_idle_timeout=IDLE_SECONDS,

@@ -7,25 +7,18 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 import anyio
 from anyio import to_thread
 
+from exeora_ws.serve.ending import CANCELLED_FIRST_SECONDS, list_ending_signals
 from exeora_ws.tools.core import Core
 
 log = logging.getLogger("exeora")
 
 Signals = AsyncIterator[signal.Signals]
 
-_CANCELLED_FIRST_SECONDS = 0.2
-_ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-
-
-def list_ending_signals() -> list[signal.Signals]:
-    """Give the signals that end a server: not one that somebody had ignored on purpose, as nohup does."""
-    return [number for number in _ENDING if signal.getsignal(number) is not signal.SIG_IGN]
-
 
 async def end_upstreams(app: Core) -> None:
     """End the upstream servers while calls and sessions are being ended: each of these takes seconds at worst."""
     # Calls of theirs are being taken back just now, and shall be answered as cancelled, not as lost.
-    await anyio.sleep(_CANCELLED_FIRST_SECONDS)
+    await anyio.sleep(CANCELLED_FIRST_SECONDS)
     await to_thread.run_sync(app.end_upstreams, abandon_on_cancel=True)
 
 

@@ -4,11 +4,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from exeora_ws.limits import CALLS_AT_ONCE
 from exeora_ws.serve.manual import HOUSE_MANUAL, Manual
 from exeora_ws.tools.core import CallMaker
 
 DEFAULT_PORT = 7373
-CALLS_AT_ONCE = 128
 
 
 @dataclass(frozen=True, slots=True)

@@ -153,10 +153,13 @@ def needs_sweep(registry: Registry, *, now: float) -> bool:
     return stale or any(r.until <= now for r in removed)
 
 
-def sweep(registry: Registry, lock_of: LockOf, *, now: float, most_bytes: int) -> int:
+def sweep(
+    registry: Registry, lock_of: LockOf, *, now: float, most_bytes: int, delete: Callable[[Path], None] = remove_tree
+) -> int:
     """Delete what is expired, then the oldest while all together take more than `most_bytes`.
 
-    Where somebody is at work on the repository its removals are left for the next time. Never waits.
+    Where somebody is at work on the repository its removals are left for the next time. Never waits. `delete` deletes a
+    folder, as far as that can be done.
 
     Returns:
         How many workspaces were deleted for good.
@@ -164,7 +167,7 @@ def sweep(registry: Registry, lock_of: LockOf, *, now: float, most_bytes: int) -
     _measure(registry)
     swept = 0
     for removed in _choose(list_removed(registry, None), now, most_bytes):
-        if _expire(registry, lock_of, removed) and delete_for_good(registry, removed):
+        if _expire(registry, lock_of, removed) and delete_for_good(registry, removed, delete):
             swept += 1
     return swept
 
@@ -214,10 +217,10 @@ def _expire(registry: Registry, lock_of: LockOf, removed: Removed) -> bool:
     return not busy
 
 
-def delete_for_good(registry: Registry, removed: Removed) -> bool:
+def delete_for_good(registry: Registry, removed: Removed, delete: Callable[[Path], None] = remove_tree) -> bool:
     """Delete an expired removal: files, kept objects, row. False when some of its files resist; the row stays then."""
     folder = Path(removed.facts.trash)
-    remove_tree(folder)
+    delete(folder)
     if os.path.lexists(folder):
         return False
     _release(removed.facts)
