@@ -33,8 +33,6 @@ def run(words: list[str]) -> int:
         return answer.quiet_pipe()
     except KeyboardInterrupt:
         return answer.SIGNALLED + signal.SIGINT
-    except answer.ReaderGone:
-        return answer.quiet_pipe()
     except Exception as error:  # noqa: BLE001  every error is told in one way
         return explain(error, json=json, speaks_tools=session.speaks_tools)
 
