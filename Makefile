@@ -4,6 +4,9 @@
 #   make test [ARGS=…]       all tests
 #   make lint                ruff and mypy
 #   make clients             the Node programs that some tests use
+#   make bench               measures everything beside git, ripgrep and other servers, and writes docs/performance.md
+#   make bench QUICK=1       the same on small inputs, in two minutes, for the terminal alone
+#   make bench ONLY=list,9   some of it: names, or numbers of goals; the page keeps its other rows
 #   make docs                the pages that are made of the code
 
 PYTHON ?= $(firstword $(foreach name,python3 python3.14 python3.13 python3.12 python3.11,\
@@ -17,7 +20,7 @@ unexport PYTHONPATH PYTHONHOME PIP_TARGET PIP_PREFIX PIP_USER
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 .DEFAULT_GOAL := test
-.PHONY: demo test clients lint format docs clean
+.PHONY: demo test clients lint format bench docs clean
 
 demo: $(INSTALLED)
 	@PATH="$(CURDIR)/$(BIN):$$PATH" REPO="$(REPO)" bash fixtures/demo.sh
@@ -38,10 +41,16 @@ format: $(INSTALLED)
 	@$(BIN)/python -m ruff check --fix .
 	@$(BIN)/python -m ruff format .
 
+# On tmpfs unless FOLDER=… says where; what is generated and fetched is kept in the user's cache.
+bench: $(INSTALLED)
+	@PYTHONPATH=tests $(BIN)/python -m benchmarks $(if $(QUICK),--quick) $(if $(ONLY),--only $(ONLY)) $(if $(FOLDER),--folder $(FOLDER))
+
 docs: $(INSTALLED)
 	@PYTHONPATH=tests $(BIN)/python -m support.cli_reference
 	@PYTHONPATH=tests $(BIN)/python -m support.tools_reference
 	@PYTHONPATH=tests $(BIN)/python -m support.toolset_rules
+	@PYTHONPATH=tests $(BIN)/python -m support.tools_listing
+	@PYTHONPATH=tests $(BIN)/python -m benchmarks --render
 
 clean:
 	rm -rf $(VENV)

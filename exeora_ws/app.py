@@ -4,7 +4,7 @@ import os
 import sys
 import threading
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -25,13 +25,14 @@ from exeora_ws.policy.gate import Gate
 from exeora_ws.policy.signing import Signer
 from exeora_ws.policy.sources import PolicyBook
 from exeora_ws.processes.schema import PROCESS_MIGRATIONS, has_servers
-from exeora_ws.settings import Places, find_places, load_settings
+from exeora_ws.settings import Places, SettingsFile, find_places, load_settings
 from exeora_ws.tools.call import AnyTool, Calls
 from exeora_ws.tools.catalog import CATALOG, DEFAULT
 from exeora_ws.tools.gate import CallGate
 from exeora_ws.tools.news import CatalogNews
 from exeora_ws.tools.services import Services
 from exeora_ws.workspaces.inventory import Inventory
+from exeora_ws.workspaces.place import Project
 from exeora_ws.workspaces.registry import REGISTRY_MIGRATIONS, Registry
 
 if TYPE_CHECKING:  # what is made late is imported late
@@ -41,6 +42,7 @@ if TYPE_CHECKING:  # what is made late is imported late
     from exeora_ws.processes.supervisor import Supervisor
     from exeora_ws.upstream.instance import Surroundings
     from exeora_ws.upstream.upstreams import Upstreams
+    from exeora_ws.workspaces.overview import Overview
     from exeora_ws.workspaces.remove import Removal
     from exeora_ws.workspaces.setup import Prepared, RunLine, Setup
     from exeora_ws.workspaces.upkeep import Upkeep
@@ -79,10 +81,20 @@ class App:
         """What people do with workspaces beside the tools."""
         return self.late_upkeep()
 
+    def look_at_all(self, project: Project) -> "Iterator[Overview]":
+        """The state of every workspace, without loading the rest of upkeep; see `overview.look_at_all`."""
+        from exeora_ws.workspaces import overview
+
+        return overview.look_at_all(self.inventory.registry, project, lambda: _count_processes(self.services.database))
+
     def close_session(self, session: str) -> None:
         """End what a conversation has started. Every server calls it once for each session."""
         for close in self.session_closers:
             close(session)
+
+    def end_upstreams(self) -> None:
+        """End the upstream servers, for good."""
+        self.upstreams.close()
 
     def close(self) -> None:
         """End everything this process has started. A server calls it at its end."""
@@ -164,10 +176,11 @@ def open_app(places: Places | None = None) -> App:
     registry, news, records = Registry(database, where), CatalogNews(), Late(lambda: _open_records(database))
     upstreams = LateUpstreams(where, records, news)
     supervisor = Late(lambda: _open_supervisor(registry, records))
+    settings = SettingsFile(where)
     inventory = Inventory(
         registry,
         where,
-        lambda: load_settings(where).managed_root(where),
+        lambda: settings.load().managed_root(where),
         lambda workspace: _stop_workspace(database, registry, upstreams, workspace),
         free_disk=lambda: _free_disk(where),
         setup=Late(lambda: _open_setup(registry, supervisor)),
@@ -176,7 +189,7 @@ def open_app(places: Places | None = None) -> App:
         places=where,
         database=database,
         home=Path(os.path.expanduser("~")),
-        settings=lambda: load_settings(where),
+        settings=settings.load,
         inventory=inventory,
         late_supervisor=supervisor,
         late_snapshots=Late(lambda: _open_snapshots(where)),
@@ -247,14 +260,15 @@ def _open_snapshots(places: Places) -> "Snapshots":
 
 
 def _open_upkeep(places: Places, database: Database, inventory: Inventory) -> "Upkeep":
-    from exeora_ws.processes.records import list_live
     from exeora_ws.workspaces.upkeep import Upkeep
 
-    return Upkeep(
-        inventory,
-        lambda: load_settings(places).trash_bytes,
-        lambda: Counter(live.workspace for live in list_live(database)),
-    )
+    return Upkeep(inventory, lambda: load_settings(places).trash_bytes, lambda: _count_processes(database))
+
+
+def _count_processes(database: Database) -> Counter[str]:
+    from exeora_ws.processes.records import list_live
+
+    return Counter(live.workspace for live in list_live(database))
 
 
 def _spawn(*arguments: Any, **options: Any) -> "PipedChild":

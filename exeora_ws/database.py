@@ -6,9 +6,9 @@ A room brings its own tables as migrations and asks for them by its name; nothin
 import os
 import sqlite3
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
+from typing import NoReturn
 
 from exeora_ws.errors import ToolFailed
 from exeora_ws.locks import hold_lock
@@ -34,35 +34,37 @@ class Database:
         self._local = threading.local()
         self._migrate(migrations)
 
-    @contextmanager
-    def read(self) -> Iterator[sqlite3.Connection]:
+    def read(self) -> "_Reading":
         """Give a connection on which several reads see one state."""
-        connection = self._connection()
-        connection.execute("BEGIN")
-        try:
-            with _translated():
-                yield connection
-        finally:
-            connection.execute("ROLLBACK")
+        return _Reading(self._connection())
 
-    @contextmanager
-    def write(self) -> Iterator[sqlite3.Connection]:
+    def write(self) -> "_Writing":
         """Hold the write lock for one transaction: committed at the end, rolled back whole by any exception.
 
         Raises:
             ToolFailed: reason `database_busy` after 30 s of somebody else's transaction, `disk_full`.
         """
-        connection = self._connection()
-        with _translated():
-            connection.execute("BEGIN IMMEDIATE")
+        return _Writing(self._connection())
+
+    def find_row(self, query: str, values: Sequence[object] = ()) -> sqlite3.Row | None:
+        """Give the first row of a query; a single one sees one state without a transaction around it."""
         try:
-            with _translated():
-                yield connection
-                connection.execute("COMMIT")
-        except BaseException:
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
-            raise
+            # All are fetched, so that the statement is over: one that is not would hold an old state.
+            rows = self._connection().execute(query, values).fetchall()
+        except sqlite3.Error as error:
+            _tell(error)
+        return rows[0] if rows else None
+
+    def execute(self, statement: str, values: Sequence[object] = ()) -> int:
+        """Write with one statement, which is a transaction of its own; gives the id of the row that it inserted.
+
+        Raises:
+            ToolFailed: as `write`.
+        """
+        try:
+            return self._connection().execute(statement, values).lastrowid or 0
+        except sqlite3.Error as error:
+            _tell(error)
 
     def close(self) -> None:
         """Close this thread's connection."""
@@ -91,7 +93,7 @@ class Database:
                 # Never one that is there: closing it would let go of the locks that this process's other connections
                 # hold on it, and another process would then take itself for the last one and delete their log.
                 os.close(os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
-            with _translated():
+            with _Translating():
                 connection = self._connection()
                 connection.execute("PRAGMA journal_mode=WAL")
                 for room, scripts in migrations.items():
@@ -109,7 +111,7 @@ class Database:
 
 
 def _connect(path: Path) -> sqlite3.Connection:
-    with _translated():
+    with _Translating():
         connection = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None)
         connection.row_factory = sqlite3.Row
         connection.execute("PRAGMA foreign_keys=ON")
@@ -141,27 +143,81 @@ def _bring_up(connection: sqlite3.Connection, room: str, scripts: Sequence[str])
         raise
 
 
-@contextmanager
-def _translated() -> Iterator[None]:
-    """SQLite's own errors become ours here; a broken constraint is its table's business."""
-    try:
-        yield
-    except sqlite3.IntegrityError:
-        raise
-    except sqlite3.OperationalError as error:
-        text = str(error)
-        if "locked" in text or "busy" in text:
-            raise ToolFailed(
-                "the registry is in use by another exeora", reason="database_busy", hint="try again"
-            ) from error
-        if "full" in text:
-            raise ToolFailed("the disk that holds the registry is full", reason="disk_full") from error
-        raise ToolFailed(
-            f"exeora.db cannot be used: {text}",
-            reason="database_unusable",
-            hint="see that the disk of the data folder (EXEORA_DATA_DIR) has room and can be written",
-        ) from error
-    except sqlite3.DatabaseError as error:
-        raise ToolFailed(
-            f"exeora.db cannot be used: {error}", reason="database_unusable", hint="exeora doctor"
-        ) from error
+class _Translating:
+    """Around statements: SQLite's own errors become ours here."""
+
+    __slots__ = ()
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        if isinstance(error, sqlite3.Error):
+            _tell(error)
+
+
+class _Reading:
+    """A transaction that only reads. A class, since every call passes here several times."""
+
+    __slots__ = ("_connection",)
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def __enter__(self) -> sqlite3.Connection:
+        self._connection.execute("BEGIN")
+        return self._connection
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        self._connection.execute("ROLLBACK")
+        if isinstance(error, sqlite3.Error):
+            _tell(error)
+
+
+class _Writing:
+    """A transaction that holds the write lock."""
+
+    __slots__ = ("_connection",)
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def __enter__(self) -> sqlite3.Connection:
+        with _Translating():
+            self._connection.execute("BEGIN IMMEDIATE")
+        return self._connection
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        if error is None:
+            try:
+                self._connection.execute("COMMIT")
+            except sqlite3.Error as failure:
+                error = failure
+        if error is None:
+            return
+        if self._connection.in_transaction:
+            self._connection.execute("ROLLBACK")
+        if isinstance(error, sqlite3.Error):
+            _tell(error)
+
+
+def _tell(error: sqlite3.Error) -> NoReturn:
+    """Raise the error that is told; a broken constraint is its table's business, and stays as it is."""
+    if isinstance(error, sqlite3.IntegrityError) or not isinstance(error, sqlite3.DatabaseError):
+        raise error
+    raise _translate(error) from error
+
+
+def _translate(error: sqlite3.DatabaseError) -> ToolFailed:
+    text = str(error)
+    if not isinstance(error, sqlite3.OperationalError):
+        return ToolFailed(f"exeora.db cannot be used: {text}", reason="database_unusable", hint="exeora doctor")
+    if "locked" in text or "busy" in text:
+        return ToolFailed("the registry is in use by another exeora", reason="database_busy", hint="try again")
+    if "full" in text:
+        return ToolFailed("the disk that holds the registry is full", reason="disk_full")
+    return ToolFailed(
+        f"exeora.db cannot be used: {text}",
+        reason="database_unusable",
+        hint="see that the disk of the data folder (EXEORA_DATA_DIR) has room and can be written",
+    )

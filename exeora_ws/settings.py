@@ -15,7 +15,7 @@ import platformdirs
 
 from exeora_ws.errors import InvalidArguments, ToolFailed
 from exeora_ws.limits import TOOL_NAME_CHARACTERS, TRASH_MEGABYTES
-from exeora_ws.storage import make_private_folder, replace_file
+from exeora_ws.storage import FileSignature, is_settled, make_private_folder, replace_file, sign_file
 
 APP = "exeora"
 _ROOT_HINT = "exeora config set worktree-root PATH"
@@ -211,6 +211,36 @@ class Settings:
         """
         policies = self.document.get("policies", {})
         return policies.get(slug, {}) if isinstance(policies, dict) else policies
+
+
+class SettingsFile:
+    """`config.json`, read once and again whenever it may have changed. Thread-safe.
+
+    Args:
+        places: where it is.
+    """
+
+    def __init__(self, places: Places) -> None:
+        self._places = places
+        self._known: tuple[FileSignature, Settings] | None = None
+
+    def load(self) -> Settings:
+        """Give what it says now; see `load_settings`."""
+        try:
+            signature = sign_file(self._places.config_file)
+        except FileNotFoundError:
+            return _NOTHING_SET
+        except OSError:  # whatever is wrong, reading it says so
+            return load_settings(self._places)
+        known = self._known
+        if known is not None and known[0] == signature and is_settled(signature):
+            return known[1]
+        settings = load_settings(self._places)
+        self._known = (signature, settings)
+        return settings
+
+
+_NOTHING_SET = Settings({})
 
 
 def load_settings(places: Places) -> Settings:

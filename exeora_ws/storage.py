@@ -1,9 +1,38 @@
-"""Our own files: private folders, and a replacement that is whole or not there (project files are `files/`)."""
+"""Our own files: private folders, a replacement that is whole or not there, and whether a file may have changed.
+
+(Project files are `files/`.)
+"""
 
 import os
 import secrets
+import time
 from contextlib import suppress
 from pathlib import Path
+
+_SETTLED_NS = 2_000_000_000
+"""A file younger than this may change again without its times telling, so it is read anew (2 s, as FAT has it)."""
+
+FileSignature = tuple[int, int, int, int, int]
+"""Device, inode, size, mtime and ctime of a file."""
+
+
+def sign_file(path: str | os.PathLike[str] | int, *, follow: bool = True) -> FileSignature:
+    """Give what tells one state of a file from the next.
+
+    Args:
+        path: the file, or a descriptor of it.
+        follow: whether of a link the file behind it is meant.
+
+    Raises:
+        OSError: it is not there, or cannot be looked at.
+    """
+    found = os.stat(path, follow_symlinks=follow)
+    return (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+
+
+def is_settled(signature: FileSignature) -> bool:
+    """Whether a file that still has this signature is still what it was."""
+    return time.time_ns() - max(signature[3], signature[4]) > _SETTLED_NS
 
 
 def make_private_folder(path: Path) -> Path:

@@ -1,4 +1,7 @@
-"""Where the data folder is, without importing what `settings.find_places` needs (a test holds the two equal)."""
+"""Where the data folder and `config.json` are, without importing what `settings.find_places` needs.
+
+A test holds the two equal.
+"""
 
 import os
 import sys
@@ -23,6 +26,26 @@ def find_data_folder(environ: "os._Environ[str] | dict[str, str]", platform: str
     if platform == "darwin" and not xdg:
         return _below(home and home + "/Library/Application Support")
     return None
+
+
+def find_config_file(environ: "os._Environ[str] | dict[str, str]", platform: str = sys.platform) -> "str | None":
+    """Give the user's `config.json`, which need not exist; None where the rule is not a plain one.
+
+    Args:
+        environ: the environment; `EXEORA_CONFIG_PATH`, `XDG_CONFIG_HOME` and `HOME` count.
+        platform: as `sys.platform`.
+    """
+    chosen = environ.get("EXEORA_CONFIG_PATH")
+    if chosen:
+        return None if chosen.startswith("~") else os.path.abspath(chosen)
+    home = environ.get("HOME", "")
+    xdg = environ.get("XDG_CONFIG_HOME", "")
+    folder = None
+    if platform == "linux" and "ANDROID_DATA" not in environ:
+        folder = _below(xdg or (home and home + "/.config"))
+    elif platform == "darwin" and not xdg:
+        folder = _below(home and home + "/Library/Application Support")
+    return None if folder is None else folder + "/config.json"
 
 
 def _below(folder: str) -> "str | None":

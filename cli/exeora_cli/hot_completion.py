@@ -79,7 +79,7 @@ def _list_words(before: "list[str]", incomplete: str) -> "list[str]":
         raise Unusual
     snapshot = Snapshot(os.environ)
     if option == _PROJECT_OPTION:
-        return [project["slug"] for project in snapshot.projects]
+        return [project["slug"] for project in snapshot.list_projects()]
     project = snapshot.require_project(asked.project) if asked.project else snapshot.find_around()[0]
     workspaces = snapshot.list_workspaces(project)
     slugs = [str(w["slug"]) for w in workspaces]

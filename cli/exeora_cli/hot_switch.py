@@ -4,7 +4,7 @@ import os
 import sys
 
 from exeora_cli.data_folder import find_data_folder
-from exeora_cli.directive import direct_to
+from exeora_cli.directive import VARIABLE, direct_to
 from exeora_cli.snapshot import Snapshot, Unusual
 
 
@@ -14,6 +14,8 @@ def switch(selector: str) -> None:
     Raises:
         Unusual: for the slow way; nothing was done then that it would not do again.
     """
+    if VARIABLE not in os.environ:
+        raise Unusual
     snapshot = Snapshot(os.environ)
     project, around = snapshot.find_around()
     target = _select(snapshot, project, selector)
@@ -28,15 +30,14 @@ def switch(selector: str) -> None:
 
 
 def _select(snapshot: Snapshot, project: "dict[str, str]", selector: str) -> "dict[str, str]":
-    mine = [w for w in snapshot.workspaces if w["project_id"] == project["id"]]
-    wanted = _read_previous(project) if selector == "-" else selector
-    for workspace in mine:
-        if wanted == workspace["id"] or (selector != "-" and wanted == workspace["slug"]):
-            return workspace
-    on_branch = [] if selector == "-" else [w for w in mine if snapshot.find_branch(project, w) == selector]
-    if len(on_branch) != 1:
-        raise Unusual
-    return on_branch[0]
+    if selector == "-":
+        previous = _read_previous(project)
+        workspace = snapshot.find_workspace(project, previous)
+        if workspace is None or workspace["id"] != previous:
+            raise Unusual
+        return workspace
+    named = snapshot.find_workspace(project, selector)
+    return snapshot.require_on_branch(project, selector) if named is None else named
 
 
 def _find_previous(project: "dict[str, str]") -> str:

@@ -5,6 +5,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _ESCAPES = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r"}
+_KEYS: "dict[str, str]" = {}
 SCHEMA = 1
 """The version of every JSON document this command line prints."""
 
@@ -16,20 +17,24 @@ def render_json(value: object) -> str:
         TypeError: for any other value.
     """
     if isinstance(value, str):
-        return '"' + "".join(_escape(c) for c in value) + '"' if _is_special(value) else f'"{value}"'
+        special = not value.isprintable() or '"' in value or "\\" in value
+        return '"' + "".join(_escape(c) for c in value) + '"' if special else f'"{value}"'
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
     if isinstance(value, dict):
-        return "{" + ",".join(f"{render_json(k)}:{render_json(v)}" for k, v in value.items()) + "}"
+        return "{" + ",".join([_render_key(k) + render_json(v) for k, v in value.items()]) + "}"
     if isinstance(value, list):
-        return "[" + ",".join(render_json(item) for item in value) + "]"
+        return "[" + ",".join([render_json(item) for item in value]) + "]"
     if isinstance(value, int):
         return str(value)
     raise TypeError(value.__class__.__name__)
 
 
-def _is_special(text: str) -> bool:
-    return not text.isprintable() or '"' in text or "\\" in text
+def _render_key(key: str) -> str:
+    known = _KEYS.get(key)
+    if known is None:
+        known = _KEYS[key] = render_json(key) + ":"
+    return known
 
 
 def _escape(character: str) -> str:

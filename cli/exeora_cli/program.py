@@ -24,8 +24,7 @@ _USAGE_HINT = "exeora --help, or exeora COMMAND --help"
 
 def run(words: list[str]) -> int:
     """Run a command line; gives the exit code."""
-    places = find_places()
-    keep_log(places)
+    keep_log(find_places())
     session = Session()
     json = "--json" in (words[: words.index("--")] if "--" in words else words)
     try:
@@ -34,13 +33,27 @@ def run(words: list[str]) -> int:
         return answer.quiet_pipe()
     except KeyboardInterrupt:
         return answer.SIGNALLED + signal.SIGINT
-    except ExeoraError as error:
+    except Exception as error:  # noqa: BLE001  every error is told in one way
+        return explain(error, json=json, speaks_tools=session.speaks_tools)
+
+
+def explain(error: Exception, *, json: bool, speaks_tools: bool = False) -> int:
+    """Say on stderr what a command failed of; gives the exit code.
+
+    Args:
+        error: what it raised.
+        json: whether as a document.
+        speaks_tools: whether the caller wrote a tool's own fields, and is answered in them.
+    """
+    places = find_places()
+    keep_log(places)
+    if isinstance(error, ExeoraError):
         told = with_log_path(error, places.log) if isinstance(error, InternalError) else error
-    except typer.TyperException as error:
+    elif isinstance(error, typer.TyperException):
         told = InvalidArguments(_plain(error.format_message()), reason="usage", hint=_USAGE_HINT)
-    except Exception as bug:  # noqa: BLE001  whatever else it is, it is a bug: logged, and told without its text
-        told = with_log_path(record_bug(bug), places.log)
-    answer.print_error(told if session.speaks_tools else for_shell(told), json=json)
+    else:  # whatever else it is, it is a bug: logged, and told without its text
+        told = with_log_path(record_bug(error), places.log)
+    answer.print_error(told if speaks_tools else for_shell(told), json=json)
     return answer.exit_code(told)
 
 

@@ -9,12 +9,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import typer
 from exeora_ws.errors import Cancelled, ExeoraError, InvalidArguments, ToolFailed, UnknownTool
 
 from exeora_cli import answer, selectors
 
 if TYPE_CHECKING:
+    import typer
     from exeora_ws.app import App
     from exeora_ws.cancellation import Cancellation
     from exeora_ws.tools.call import AnyTool, Caller, Calls, Outcome, Scope
@@ -318,6 +318,8 @@ class Session:
                 if interruption.signal is None:
                     raise
                 answer.print_error(Cancelled(f"interrupted: {what} was cancelled"), json=self.options.json)
+                import typer
+
                 raise typer.Exit(answer.SIGNALLED + interruption.signal) from None
 
     def introduce(self, project: "Project | None", cancellation: "Cancellation", display: "Display") -> "Caller":
@@ -350,7 +352,7 @@ def explain_no_project() -> InvalidArguments:
     )
 
 
-def session_of(context: typer.Context) -> Session:
+def session_of(context: "typer.Context") -> Session:
     """Give the session that a command runs in."""
     session: Session = context.obj
     return session

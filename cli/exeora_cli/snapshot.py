@@ -24,52 +24,70 @@ class Snapshot:
         read = inventory_file.read(folder + "/inventory.txt") if folder else None
         if read is None:
             raise Unusual
-        self.projects, self.workspaces = read
-        self._by_id = {project["id"]: project for project in self.projects}
+        self._copy = read
+
+    def list_projects(self) -> "list[dict[str, str]]":
+        """Give every project, by slug."""
+        return self._copy.list_projects()
 
     def require_project(self, selector: str) -> "dict[str, str]":
         """Give a project by slug or id."""
-        for project in self.projects:
-            if selector in (project["slug"], project["id"]):
-                return project
-        raise Unusual
+        project = self._copy.find_project(selector)
+        if project is None:
+            raise Unusual
+        return project
 
     def find_around(self) -> "tuple[dict[str, str], dict[str, str]]":
         """Give the workspace around the current directory, and its project."""
         folder = _current_folder()
         top = _find_top(folder)
         best: dict[str, str] | None = None
-        for workspace in self.workspaces:
-            project = self._by_id[workspace["project_id"]]
-            if not project["common_dir"] and _is_below(folder, workspace["path"]):
-                raise Unusual
+        for workspace in self._copy.list_workspaces_at(_list_above(folder)):
             if len(workspace["worktree"]) > len(top) and _is_below(folder, workspace["worktree"]):
                 raise Unusual
-            if workspace["worktree"] == top and _is_below(folder, workspace["path"]):
+            if not _is_below(folder, workspace["path"]):
+                continue
+            if not self.require_project(workspace["project_id"])["common_dir"]:
+                raise Unusual
+            if workspace["worktree"] == top:
                 if best is not None and len(best["path"]) == len(workspace["path"]):
                     raise Unusual
                 if best is None or len(best["path"]) < len(workspace["path"]):
                     best = workspace
         if best is None:
             raise Unusual
-        project = self._by_id[best["project_id"]]
+        project = self.require_project(best["project_id"])
         if self.find_fault(project, best) is not None:
             raise Unusual
         _refuse_odd_shape(project, best)
         return project, best
 
+    def find_workspace(self, project: "dict[str, str]", selector: str) -> "dict[str, str] | None":
+        """Give a project's workspace by slug or id."""
+        return self._copy.find_workspace(project["id"], selector)
+
+    def require_on_branch(self, project: "dict[str, str]", branch: str) -> "dict[str, str]":
+        """Give the one workspace that is on a branch now."""
+        found = [w for w in self.list_recorded(project) if self.find_branch(project, w) == branch]
+        if len(found) != 1:
+            raise Unusual
+        return found[0]
+
+    def list_recorded(self, project: "dict[str, str]") -> "list[dict[str, str]]":
+        """Give a project's workspaces as recorded, main first."""
+        return self._copy.list_workspaces(project["id"])
+
     def list_workspaces(self, project: "dict[str, str]") -> "list[dict[str, object]]":
         """Give a project's workspaces as `list_workspaces` does, main first."""
-        mine = [w for w in self.workspaces if w["project_id"] == project["id"]]
-        return [self._describe(project, workspace) for workspace in mine]
+        return [self._describe(project, workspace) for workspace in self.list_recorded(project)]
 
     def _describe(self, project: "dict[str, str]", workspace: "dict[str, str]") -> "dict[str, object]":
-        fault = self.find_fault(project, workspace)
+        fault, branch = self._look(project, workspace)
         return {
             "id": workspace["id"],
             "slug": workspace["slug"],
             "name": workspace["name"],
-            "branch": _find_branch(workspace, fault),
+            "branch": branch,
             "managed": workspace["managed"] == "1",
             "available": fault is None,
             "path": workspace["path"],
@@ -77,7 +95,16 @@ class Snapshot:
 
     def find_branch(self, project: "dict[str, str]", workspace: "dict[str, str]") -> "str | None":
         """Give the branch a workspace is on now, else the recorded one, as `resolve.refresh_branch` does."""
-        return _find_branch(workspace, self.find_fault(project, workspace))
+        return self._look(project, workspace)[1]
+
+    def _look(self, project: "dict[str, str]", workspace: "dict[str, str]") -> "tuple[str | None, str | None]":
+        """Give a workspace's fault and branch; where nothing is odd by three small reads."""
+        if project["common_dir"] and not project["bare"] and workspace["path"] == workspace["worktree"]:
+            branch = links.read_plain_branch(workspace["worktree"], project["common_dir"])
+            if branch is not None:
+                return None, branch or None
+        fault = self.find_fault(project, workspace)
+        return fault, _find_branch(workspace, fault)
 
     def find_fault(self, project: "dict[str, str]", workspace: "dict[str, str]") -> "str | None":
         """Say why a workspace cannot be acted in, as `resolve.find_fault` does; None when it can."""
@@ -112,6 +139,15 @@ def _find_top(folder: str) -> str:
             raise Unusual
         current = above
     return current
+
+
+def _list_above(folder: str) -> "list[str]":
+    """Give a folder and all above it, as paths are recorded."""
+    found = [folder]
+    while folder != "/" and folder:
+        folder = os.path.dirname(folder)
+        found.append(folder)
+    return found
 
 
 def _is_below(folder: str, root: str) -> bool:

@@ -27,6 +27,8 @@ class _Alternative:
     name_only: bool
     """Whether it holds no slash and so looks at every part of a path alone."""
     folder_only: bool
+    literal: bytes
+    """The longest text that stands in every path it matches."""
 
     def matches(self, parts: list[str], *, folder: bool) -> bool:
         """Whether it matches the path, or a folder above it and so everything in there."""
@@ -49,6 +51,18 @@ class Glob:
     text: str
     negated: bool
     alternatives: tuple[_Alternative, ...]
+
+    @property
+    def everything(self) -> bool:
+        """Whether it chooses every file, as `**` does."""
+        anything = (one for one in self.alternatives if not any(one.segments) and not one.folder_only)
+        return not self.negated and next(anything, None) is not None
+
+    @property
+    def needles(self) -> tuple[bytes, ...]:
+        """Texts of which one at least stands in every path it chooses; none where nothing can be said."""
+        found = {one.literal for one in self.alternatives}
+        return () if self.negated or b"" in found else tuple(sorted(found))
 
     def matches(self, path: str, *, folder: bool = False) -> bool:
         """Whether a path relative to the listed folder is chosen."""
@@ -103,6 +117,7 @@ def _parse_alternative(text: str) -> _Alternative:
         segments=tuple(_ANY_DEPTH if part == "**" else _compile(part) for part in parts),
         name_only="/" not in text.rstrip("/"),
         folder_only=text.endswith("/"),
+        literal=max((run for part in parts if part != "**" for run in _list_literals(part)), key=len, default=b""),
     )
 
 
@@ -170,6 +185,18 @@ def _tokens(part: str) -> Iterator[tuple[str, str]]:
             index = end + 1
         else:
             yield "literal", char
+
+
+def _list_literals(part: str) -> Iterator[bytes]:
+    """Give the runs of plain characters of one part."""
+    run = ""
+    for kind, text in _tokens(part):
+        if kind == "literal":
+            run += text
+        else:
+            yield run.encode()
+            run = ""
+    yield run.encode()
 
 
 def _match(segments: tuple[Segment, ...], parts: list[str], *, below: bool = False) -> bool:

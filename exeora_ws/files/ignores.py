@@ -36,7 +36,9 @@ class Ignores:
         self._root = root
         self._environ = environ
         self._find_excludes = find_excludes
-        self.top = _find_repository(root) or root
+        around = _find_repository(root)
+        self.in_repository = around is not None
+        self.top = around or root
         """Where the rules begin: the checkout's top, or the root outside Git."""
         self._lines = cache(_read_rules)
         self._shared_files = cache(self._list_shared_files)

@@ -74,6 +74,8 @@ def _check_depth(parts: tuple[str, ...]) -> None:
 
 def show(name: str) -> str:
     r"""Give a name that JSON can carry: bytes that are not UTF-8 stand as `\xNN`."""
+    if name.isascii():
+        return name
     try:
         name.encode()
     except UnicodeEncodeError:

@@ -45,6 +45,8 @@ class Protection:
         if self.home is None:
             return
         target = os.path.join(spot.root.path, *spot.real)
+        if "/.agents/" not in target:  # where the home folder really is need not be found out then
+            return
         agents = os.path.join(os.path.realpath(self.home), ".agents")
         if any(target == own or target.startswith(own + "/") for own in (f"{agents}/AGENTS.md", f"{agents}/skills")):
             raise PathEscape(f"{spot.shown}: the user's own agent files are never written", reason="user_folder")

@@ -5,7 +5,9 @@ Lines end at `\n` and nowhere else (contract, section 3); `\r` stays in the text
 
 import os
 import sys
-from dataclasses import dataclass
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass, replace
 
 from exeora_ws.cancellation import Cancellation
 from exeora_ws.errors import InvalidArguments, ToolFailed
@@ -14,10 +16,14 @@ from exeora_ws.files.kinds import HEAD_BYTES, require_text
 from exeora_ws.files.sizes import count_json_bytes
 from exeora_ws.files.spot import Spot
 from exeora_ws.limits import READ_BYTES, RESULT_TEXT_BYTES
+from exeora_ws.storage import FileSignature, is_settled, sign_file
 
 BOM = b"\xef\xbb\xbf"
 _NEWLINE = 0x0A
 _BUFFER_BYTES = 262_144
+_LARGE_BYTES = 1_000_000
+"""Files above this take a moment to count."""
+_KEPT = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +53,45 @@ class _Census:
     """Offset of the line asked for; None when the file has fewer."""
     total_lines: int
     end: int
+
+
+class _Counts:
+    """What was counted in large files, so that whoever reads on has nothing counted again. Thread-safe.
+
+    It is used as long as a file's times say that nobody has written it; one that was written just now is counted anew.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._known: OrderedDict[FileSignature, tuple[_Census, int]] = OrderedDict()
+
+    def keep(self, signature: FileSignature, census: _Census, line: int, start: int) -> None:
+        """Keep a count, and where the line starts that is likely to be asked for next.
+
+        Args:
+            signature: the file's, from before it was counted.
+            census: the count.
+            line: the line.
+            start: the offset of its first byte.
+        """
+        if not is_settled(signature):
+            return
+        with self._lock:
+            self._known[signature] = (replace(census, start=start), line)
+            self._known.move_to_end(signature)
+            while len(self._known) > _KEPT:
+                self._known.popitem(last=False)
+
+    def recall(self, descriptor: int, signature: FileSignature, wanted: int) -> _Census | None:
+        """Give a count that still holds, if it says where line `wanted` starts."""
+        with self._lock:
+            census, line = self._known.get(signature, (None, 0))
+        if census is None or census.start is None or line != wanted:
+            return None
+        return census if os.pread(descriptor, 1, census.start - 1) == b"\n" else None
+
+
+_COUNTS = _Counts()
 
 
 def read_text(
@@ -106,7 +151,9 @@ def _read(  # noqa: PLR0917 - the arguments of `read_text`, checked
     head = os.pread(descriptor, HEAD_BYTES, 0)
     require_text(head, shown)
     base = len(BOM) if head.startswith(BOM) else 0
-    census = _count_lines(descriptor, base, offset, cancellation)
+    signature = sign_file(descriptor)
+    known = _COUNTS.recall(descriptor, signature, offset)
+    census = _count_lines(descriptor, base, offset, cancellation) if known is None else known
     if census.start is None:
         raise InvalidArguments(
             f"{shown}: offset {offset} is past the end: the file has {_lines(census.total_lines)}",
@@ -123,6 +170,8 @@ def _read(  # noqa: PLR0917 - the arguments of `read_text`, checked
     truncated = start + len(part) < census.end
     cut_inside = truncated and not part.endswith(b"\n")
     next_line = offset + part.count(b"\n")
+    if truncated and not cut_inside and census.end > _LARGE_BYTES:
+        _COUNTS.keep(signature, census, next_line, start + len(part))
     return TextRange(
         content=content,
         total_lines=census.total_lines,

@@ -13,6 +13,7 @@ from typing import Protocol, Self
 
 from exeora_ws.cancellation import Cancellation, Progress, no_progress
 from exeora_ws.errors import ExeoraError, InvalidArguments, ToolFailed, ToolTimeout
+from exeora_ws.files.checkout import ListContents, ListTrackedIgnored
 from exeora_ws.files.ignores import FindExcludes
 from exeora_ws.files.root import Root
 from exeora_ws.limits import SEARCH_SECONDS
@@ -117,6 +118,11 @@ class Patience:
         """Give a part of it: the same caller, the same beginning, less time."""
         return replace(self, seconds=self.seconds * share)
 
+    @property
+    def left(self) -> float:
+        """How many seconds are left of it."""
+        return max(0.0, self.seconds - (time.monotonic() - self.started))
+
     def check(self) -> None:
         """Stop here when the caller has gone or the time is up.
 
@@ -142,6 +148,10 @@ class Ripgrep:
     environ: Mapping[str, str]
     find_excludes: FindExcludes | None = None
     """Names the file of global ignore rules, where Git's configuration does."""
+    list_contents: ListContents | None = None
+    """Lists a checkout as Git does: then that is what is listed, and ripgrep only where Git cannot say."""
+    list_tracked_ignored: ListTrackedIgnored | None = None
+    """Names what ripgrep passes over in a checkout and should not: then that is searched, too."""
 
     def start(
         self,

@@ -5,7 +5,9 @@ So a line of any length costs a few hundred bytes, and nothing outside the root 
 
 import os
 import re
+import stat
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from exeora_ws.errors import ExeoraError, InvalidArguments, ToolTimeout
@@ -38,6 +40,8 @@ _OUTPUT = (
 _WHOLE_BINARIES = ("--binary",)  # look through them to the end, so that those that match can be counted
 _BINARIES_SHARE = 1 / 3
 """How much of the time may go by before binary files are passed over at their first NUL instead."""
+_LINE_BYTES = 100_000
+_ARGUMENT_BYTES = 300  # a pointer, and what the way to the folder adds
 _CARRIAGE_RETURN = re.compile(r"\r|(?<!\\)(?:\\\\)*\\(?:r|x0[dD]|x\{0*[dD]\})")
 
 
@@ -87,7 +91,7 @@ class _Hits:
     """Where the pattern stands, file by file."""
 
     files: dict[str, list[_Place]] = field(default_factory=dict)
-    binary: int = 0
+    binary: set[str] = field(default_factory=set)
     unreadable: int = 0
     more: bool = False
 
@@ -97,7 +101,7 @@ class _Hits:
 
 
 def search(spot: Spot, query: Query, ripgrep: Ripgrep, patience: Patience, *, limit: int = GREP_MATCHES) -> Found:
-    """Search a file, or every file below a folder that Git does not ignore, without `.git` and `node_modules`.
+    """Search a file, or every file below a folder that is tracked or not ignored, without `.git` and `node_modules`.
 
     Raises:
         InvalidArguments: `invalid_pattern`, with ripgrep's pointer at the spot.
@@ -144,10 +148,26 @@ class _Search:
     def search_tree(self, query: Sequence[str], glob: Glob | None) -> Found:
         tree = Tree(self._spot, self._ripgrep, self._patience, glob)
         with Root.below(self._spot) as root:  # the folder as it is now, whatever takes its name meanwhile
-            hits = self._find(query, tree)
-            if not hits.files and not hits.binary and tree.admit_ignored():
+            with ThreadPoolExecutor(1, "ignored") as beside:
+                ignored = beside.submit(tree.list_tracked_ignored)
                 hits = self._find(query, tree)
+                if not hits.files and not hits.binary and tree.admit_ignored():
+                    hits = self._find(query, tree)
+                self._add(hits, query, tree, [path for path in ignored.result() if _is_file(root, path)])
             return self._show(hits, lambda path: _open_below(root, path), self._spot.shown)
+
+    def _add(self, hits: _Hits, query: Sequence[str], tree: Tree, paths: Sequence[str]) -> None:
+        """Search some files more, in order, each lot as far as needed."""
+        arguments = [*_OUTPUT, *_WHOLE_BINARIES, "--sort=path", *query, f"--max-count={self._limit + 1}"]
+        for lot in _pack(sorted(paths, key=sort_key)):
+            with tree.run_on(arguments, lot) as child:
+                found = self._collect(child, tree)
+            hits.files |= found.files
+            hits.binary |= found.binary
+            hits.unreadable += found.unreadable
+            if found.more:
+                break
+        hits.more = hits.count > self._limit
 
     def search_file(self, query: Sequence[str]) -> Found:
         descriptor = self._spot.open_file()
@@ -175,7 +195,7 @@ class _Search:
         except ToolTimeout:
             self._patience, counted = whole, self._latest.binary
             hits = self._find_in_order(query, tree)
-            hits.binary = max(hits.binary, counted)
+            hits.binary |= counted
             return hits
         finally:
             self._patience = whole
@@ -200,7 +220,7 @@ class _Search:
                 break  # what is whole is enough: the file begun may yet turn out to be binary
             latest = name
             if place is None:
-                hits.binary += 1
+                hits.binary.add(name)
                 hits.files.pop(name, None)
             else:
                 hits.files.setdefault(name, []).append(place)
@@ -218,7 +238,7 @@ class _Search:
             if len(matches) >= self._limit:
                 break
         fitting, cut = take_what_fits(matches, lambda match: (match.path, match.text))
-        return Found(fitting, cut or hits.more, hits.binary, hits.unreadable)
+        return Found(fitting, cut or hits.more, len(hits.binary), hits.unreadable)
 
     def _tell(self, _line: str) -> None:
         self._patience.progress(f"searching: {self._so_far} matches so far")
@@ -237,6 +257,30 @@ def _parse_rows(chunks: Iterator[bytes]) -> Iterator[tuple[bytes, _Place | None]
             else:
                 yield match[2], _Place(int(match[3]), int(match[4]), int(match[5]))
         rest = rest[position:]
+
+
+def _is_file(root: Root, path: str) -> bool:
+    """Whether a path leads to a regular file, through no link."""
+    try:
+        with root.locate_real(split_path(path)) as spot:
+            return spot.stat is not None and stat.S_ISREG(spot.stat.st_mode)
+    except ExeoraError:
+        return False
+
+
+def _pack(paths: Sequence[str]) -> Iterator[list[str]]:
+    """Give paths in lots that fit on a command line."""
+    lot: list[str] = []
+    room = _LINE_BYTES
+    for path in paths:
+        size = len(os.fsencode(path)) + _ARGUMENT_BYTES
+        if lot and size > room:
+            yield lot
+            lot, room = [], _LINE_BYTES
+        lot.append(path)
+        room -= size
+    if lot:
+        yield lot
 
 
 def _open_below(root: Root, path: str) -> int | None:

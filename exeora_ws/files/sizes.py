@@ -4,23 +4,33 @@ import json
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
+import msgspec
+
 from exeora_ws.limits import RESULT_TEXT_BYTES
 
 T = TypeVar("T")
+_MOST_BYTES = 12
+"""What one character takes at most."""
 _FRAME_BYTES = 80
 """What field names and numbers around a text take, at most."""
 
 
 def count_json_bytes(text: str) -> int:
     """Count the bytes of a text as JSON writes it in ASCII: six for most characters beyond it and for controls."""
+    if text.isascii():
+        return len(msgspec.json.encode(text)) - 2  # the same, many times as fast
     return len(json.dumps(text)) - 2
 
 
 def take_what_fits(items: Iterable[T], texts_of: Callable[[T], Iterable[str]]) -> tuple[tuple[T, ...], bool]:
     """Take items until an answer is full; gives them, and whether any was left out."""
+    everything = tuple(items)
+    most = sum(_FRAME_BYTES + _MOST_BYTES * sum(map(len, texts_of(item))) for item in everything)
+    if most <= RESULT_TEXT_BYTES:
+        return everything, False
     taken: list[T] = []
     room = RESULT_TEXT_BYTES
-    for item in items:
+    for item in everything:
         room -= _FRAME_BYTES + sum(map(count_json_bytes, texts_of(item)))
         if room < 0:
             return tuple(taken), True

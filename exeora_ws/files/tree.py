@@ -4,11 +4,14 @@ import heapq
 import os
 from collections.abc import Iterator, Sequence
 
+from exeora_ws.files.checkout import CheckedOut
 from exeora_ws.files.globs import Glob
 from exeora_ws.files.ignores import Ignores
 from exeora_ws.files.ripgrep import Patience, PipedChild, Ripgrep, finish, read_chunks
 from exeora_ws.files.spot import Spot
 
+SKIPPED = "node_modules"
+"""Left out by every listing and search, tracked or not, unless it is named."""
 _SPARE = 1_000
 _END_SECONDS = 5.0
 
@@ -43,13 +46,30 @@ class Tree:
         self._start = "./" if self._from_top == "." else f"./{self._from_top}"
         self._skip = len(os.fsencode(self._start.rstrip("/"))) + 1
 
+    def list_tracked_ignored(self) -> Sequence[str]:
+        """Give the tracked files that ripgrep passes over, as paths relative to this folder, less unwanted ones."""
+        ask = self._ripgrep.list_tracked_ignored
+        if ask is None or not self._ignores.in_repository:
+            return ()
+        found = ask(self._ignores.top, self._from_top, self._patience.cancellation, self._patience.left)
+        return [path for path in found if self.is_chosen(path) and SKIPPED not in path.split("/")]
+
+    def run_on(self, arguments: Sequence[str], paths: Sequence[str]) -> PipedChild:
+        """Start ripgrep on some files here, whatever rules say of them. It follows those that are links."""
+        files = [f"{self._start.rstrip('/')}/{path}" for path in paths]
+        return self._ripgrep.start(self._spot.root, [*arguments, "--", *files], folder=self._from)
+
     def run(self, arguments: Sequence[str]) -> PipedChild:
         """Start ripgrep on this folder, with the rules and the glob."""
         rules = self._write_rules()
         if rules:
             arguments = [*arguments, "--ignore-file=/dev/stdin"]
-        top = None if self._ignores.top == str(self._spot.root.path) else self._ignores.top
-        return self._ripgrep.start(self._spot.root, [*arguments, "--", self._start], stdin=rules, folder=top)
+        return self._ripgrep.start(self._spot.root, [*arguments, "--", self._start], stdin=rules, folder=self._from)
+
+    @property
+    def _from(self) -> str | None:
+        """The folder above the root that ripgrep runs in; None for the root itself."""
+        return None if self._ignores.top == str(self._spot.root.path) else self._ignores.top
 
     def name(self, path: bytes) -> str:
         """Give a path that ripgrep printed relative to this folder."""
@@ -87,6 +107,25 @@ class Tree:
                 pass
             return child.wait(_END_SECONDS) == 0
 
+    def ask_git(self) -> CheckedOut | None:
+        """Have Git list this folder; None outside a checkout, and where Git lists nothing of it or ignores it.
+
+        A folder that is asked for by name is looked into, ignored or not: that is for ripgrep then.
+        """
+        ask = self._ripgrep.list_contents
+        if ask is None or not self._ignores.in_repository:
+            return None
+        contents = ask(self._ignores.top, self._from_top, self._patience.cancellation, self._patience.left)
+        self._patience.check()
+        found = CheckedOut.of(contents, self._from_top, self._glob)
+        if found is None or (self._folder and found.all_tracked and self._is_ignored_itself()):
+            return None
+        self.unreadable = found.unreadable
+        return found
+
+    def _is_ignored_itself(self) -> bool:
+        return self._ignores.is_ignored(self._folder, folder=True)
+
     def find_files(self, limit: int) -> tuple[list[str], bool]:
         """Give the first `limit` files in order, and whether there are more."""
         found = self._find_first(limit + 1)
@@ -96,7 +135,7 @@ class Tree:
 
     def _find_first(self, count: int) -> list[str]:
         kept: list[str] = []
-        for path in self._walk():
+        for path in self.walk():
             self._seen += 1
             if self.is_chosen(path):
                 kept.append(path)
@@ -104,7 +143,8 @@ class Tree:
                     kept = heapq.nsmallest(count, kept, key=sort_key)
         return sorted(kept, key=sort_key)[:count]
 
-    def _walk(self) -> Iterator[str]:
+    def walk(self) -> Iterator[str]:
+        """Give every file that ripgrep finds, in any order."""
         with self.run(["--files", "--null"]) as child:
             rest = b""
             for chunk in read_chunks(child, self._patience, self._tell):

@@ -8,6 +8,7 @@ opening.py           `open_repository`: exactly there, with the engine that fits
 engine.py            what both engines share; executable.py and libgit2.py are the two
 listing.py           every worktree on record (admin.py: the records; operations.py: rebases and bisects in them)
 populating.py        adding a worktree, all or nothing; libgit2_checkout.py for a machine without git
+seeding.py           filling it from another checkout: copier.py is the program (taking.py, index_file.py)
 status.py            what a removal would lose
 command.py           the only runner of git (ending.py: nothing is left running; messages.py: what it said)
 """

@@ -45,11 +45,28 @@ def list_folders(common_dir: Path) -> list[str]:
 
 def load_entries(common_dir: Path) -> list[Entry]:
     """Load the admin folders that name a worktree, by name. Left-overs without `gitdir` are nobody's, as for Git."""
-    found = (_load_entry(f"{common_dir}/worktrees/{name}", name) for name in list_folders(common_dir))
+    real = _RealFolders()
+    found = (load_entry(f"{common_dir}/worktrees/{name}", name, real) for name in list_folders(common_dir))
     return [entry for entry in found if entry is not None]
 
 
-def _load_entry(folder: str, name: str) -> Entry | None:
+class _RealFolders:
+    """Resolves folders that mostly lie side by side: what they lie in is resolved once."""
+
+    def __init__(self) -> None:
+        self._above: dict[str, str] = {}
+
+    def resolve(self, folder: str) -> str:
+        above, name = os.path.split(folder)
+        if not name or os.path.islink(folder):
+            return os.path.realpath(folder)
+        if above not in self._above:
+            self._above[above] = os.path.realpath(above)
+        return os.path.join(self._above[above], name)
+
+
+def load_entry(folder: str, name: str, real: _RealFolders | None = None) -> Entry | None:
+    """Load one admin folder; None when it names no worktree."""
     back = gitfiles.read_back_link(folder)
     if back is None:
         return None
@@ -57,17 +74,17 @@ def _load_entry(folder: str, name: str) -> Entry | None:
         files = frozenset(os.listdir(folder))
     except FileNotFoundError:
         return None
-    return Entry(name, folder, files, _worktree_of(back))
+    return Entry(name, folder, files, (real or _RealFolders()).resolve(_strip_link(back)))
 
 
-def _worktree_of(back: str) -> str:
-    return os.path.realpath(os.path.dirname(back) if os.path.basename(back) == ".git" else back)
+def _strip_link(back: str) -> str:
+    return os.path.dirname(back) if os.path.basename(back) == ".git" else back
 
 
 def read_folder(common_dir: Path, name: str) -> str | None:
     """Give the worktree folder an entry is for, real; None when the entry does not say."""
     back = gitfiles.read_back_link(f"{common_dir}/worktrees/{name}")
-    return None if back is None else _worktree_of(back)
+    return None if back is None else os.path.realpath(_strip_link(back))
 
 
 def read_lock(folder: str) -> str | None:
@@ -81,8 +98,9 @@ def read_lock(folder: str) -> str | None:
 
 def find_entries_for(common_dir: Path, folder: Path) -> list[str]:
     """Find the entries whose worktree is this folder, there or not."""
-    wanted = os.path.realpath(folder)
-    return [entry.name for entry in load_entries(common_dir) if entry.worktree == wanted]
+    wanted, real = os.path.realpath(folder), _RealFolders()
+    links = ((name, gitfiles.read_back_link(f"{common_dir}/worktrees/{name}")) for name in list_folders(common_dir))
+    return [name for name, back in links if back is not None and real.resolve(_strip_link(back)) == wanted]
 
 
 def remove(common_dir: Path, worktree: Worktree) -> None:

@@ -21,6 +21,8 @@ from exeora_ws.limits import GIT_FETCH_SECONDS, GIT_POPULATE_SECONDS, GIT_READ_S
 _DROPPED = frozenset({"GIT_EXTERNAL_DIFF", "GIT_DIFF_OPTS", "GIT_PAGER", "PAGER"})
 _READ_OPTIONS = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null")
 _CHANGE_OPTIONS = ("-c", "core.fsmonitor=false")
+WORKERS = ("-c", "checkout.workers=8", "-c", "checkout.thresholdForParallelism=1")
+"""Options for a git that writes many files."""
 _UNATTENDED = {"GIT_ASKPASS": "", "SSH_ASKPASS_REQUIRE": "never", "GCM_INTERACTIVE": "never"}
 
 # Runs the command as a child in its own group, and kills the group when the pipe on standard input closes: so git, its
@@ -109,20 +111,29 @@ class Git:
     def __init__(self, folder: Path, git_dir: Path) -> None:
         """Take where to run (`folder`: a worktree's top or the Git folder itself) and the Git folder to act on."""
         self.folder = folder
-        self._git_dir = git_dir
+        self.git_dir = git_dir
 
     def at(self, git_dir: Path) -> "Git":
         """Give git at another Git folder of the same repository, without files."""
         return Git(git_dir, git_dir)
 
-    def read(self, *arguments: str, ok: Sequence[int] = (0,), stdin: bytes = b"") -> Output:
+    def read(
+        self,
+        *arguments: str,
+        ok: Sequence[int] = (0,),
+        stdin: bytes = b"",
+        cancellation: Cancellation | None = None,
+        seconds: float = GIT_READ_SECONDS,
+    ) -> Output:
         """Run a command that changes nothing: no optional locks, no hooks, no file system monitor, no fetching.
 
         Raises:
             ToolFailed: an exit code that is not in `ok`; see `describe_failure` for its reason.
+            Cancelled: the call was taken back.
         """
-        command, patience = (*_READ_OPTIONS, *arguments), _TAKEN_BACK_BY.get()
-        return self._run(command, ok, GIT_READ_SECONDS, stdin=stdin, optional_locks=False, cancellation=patience)
+        command = (*_READ_OPTIONS, *arguments)
+        stop = _TAKEN_BACK_BY.get() if cancellation is None else cancellation
+        return self._run(command, ok, seconds, stdin=stdin, optional_locks=False, cancellation=stop)
 
     def change(
         self,
@@ -150,6 +161,12 @@ class Git:
         command = (*_CHANGE_OPTIONS, *arguments)
         return self._run(command, None, GIT_POPULATE_SECONDS, lifeline=True, cancellation=cancellation)
 
+    def populate_by(self, program: Sequence[str], *, cancellation: Cancellation | None = None) -> Output:
+        """Run a program of ours that writes a worktree, as `populate` runs git; it is given how to call git last."""
+        environment = clean_environment(os.environ)
+        command = [*program, require_git(), *self._place(environment), *_CHANGE_OPTIONS]
+        return run(command, environment, seconds=GIT_POPULATE_SECONDS, lifeline=True, cancellation=cancellation)
+
     def _run(
         self,
         arguments: Sequence[str],
@@ -174,11 +191,11 @@ class Git:
     def _place(self, environment: dict[str, str]) -> list[str]:
         """Say where git shall act. Somebody else's folder is left to git's own search, which judges its ownership."""
         try:
-            ours = {os.stat(self._git_dir).st_uid, os.stat(self.folder).st_uid} == {os.geteuid()}
+            ours = {os.stat(self.git_dir).st_uid, os.stat(self.folder).st_uid} == {os.geteuid()}
         except OSError as error:
             raise ToolFailed("the repository's folder is gone", reason="not_a_repository") from error
         if ours:
-            return ["-C", str(self.folder), f"--git-dir={self._git_dir}"]
+            return ["-C", str(self.folder), f"--git-dir={self.git_dir}"]
         above = os.path.dirname(self.folder)
         if os.pathsep in above:
             raise ToolFailed("this folder has another owner, and git cannot be kept to it", reason="dubious_ownership")

@@ -237,9 +237,14 @@ class Engine(ABC):
             raise ToolFailed("the source is no checkout of this repository", reason="not_a_repository")
         return found
 
+    def find_holder(self, branch: str, *, but_for: Collection[str] = ()) -> Worktree | None:
+        """Find the worktree that has a branch checked out, or holds it in an operation."""
+        with translated_os_errors("reading the worktrees"):
+            return find_holder(self._place, self.read_head, self.resolve_refs, branch, but_for=but_for)
+
     def refuse_held(self, branch: str, *, but_for: Collection[str] = ()) -> None:
         """Refuse a branch that some worktree (but for these records) has checked out, or holds in an operation."""
-        holder = find_holder((w for w in self.list_worktrees() if w.admin not in but_for), branch)
+        holder = self.find_holder(branch, but_for=but_for)
         if holder is not None:
             raise ToolFailed(
                 f"branch {branch!r} is {describe_hold(holder, branch)}",
@@ -459,7 +464,7 @@ class Engine(ABC):
         present = self.find_branch(name)
         if present is None:
             return BranchDeletion(deleted=False, reason="missing", message=f"there is no branch {name!r}")
-        holder = find_holder(self.list_worktrees(), name)
+        holder = self.find_holder(name)
         if holder is not None:
             said = f"branch {name!r} is {describe_hold(holder, name)}"
             return BranchDeletion(deleted=False, reason="checked_out", message=said)

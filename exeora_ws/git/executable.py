@@ -110,9 +110,11 @@ class ExecutableRepository(Engine):
             raise ToolFailed("this is a bare Git folder, without files", reason="bare")
         return self.place.top
 
-    def add_worktree(self, addition: Addition, cancellation: Cancellation | None = None) -> None:
-        """Have `git worktree add` do it, run in the source checkout."""
-        populate(self, self._git_at(addition.source), addition, cancellation)
+    def add_worktree(
+        self, addition: Addition, cancellation: Cancellation | None = None, reader: Engine | None = None
+    ) -> None:
+        """Have `git worktree add` do it, run in the source checkout. `reader` is asked what can be read cheaper."""
+        populate(reader or self, self._git_at(addition.source), addition, cancellation)
 
     def _git_at(self, source: Path | None) -> Git:
         if source is None or source == self.place.top:

@@ -4,14 +4,12 @@ Nothing here walks up, obeys `GIT_*` or raises for what is merely absent. Paths 
 surrogates.
 """
 
-from __future__ import annotations
-
 import os
 
 _LONGEST = 65_536
 
 
-def read_text(path: str) -> str | None:
+def read_text(path: str) -> "str | None":
     """Read a small regular file; None when it is not there, cannot be read or is no regular file."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
@@ -25,13 +23,13 @@ def read_text(path: str) -> str | None:
         os.close(descriptor)
 
 
-def read_path(path: str) -> str | None:
+def read_path(path: str) -> "str | None":
     """Read a file that holds one path, less its line ending; None when absent or empty."""
     text = read_text(path)
     return (text.rstrip("\r\n") or None) if text is not None else None
 
 
-def read_git_link(dot_git: str) -> str | None:
+def read_git_link(dot_git: str) -> "str | None":
     """Give the Git folder that a `.git` file names, normal but not resolved; None when it is no such file."""
     text = read_path(dot_git)
     if text is None or not text.startswith("gitdir: "):
@@ -45,7 +43,7 @@ def read_common_dir(git_dir: str) -> str:
     return git_dir if text is None else os.path.normpath(os.path.join(git_dir, text))
 
 
-def read_back_link(admin: str) -> str | None:
+def read_back_link(admin: str) -> "str | None":
     """Give the `.git` file that an admin folder says is its worktree's; None when it says nothing."""
     text = read_path(admin + "/gitdir")
     return None if text is None else os.path.normpath(os.path.join(admin, text))
@@ -70,7 +68,7 @@ class Core:
         self.ref_storage = ref_storage
 
 
-def read_core(common_dir: str) -> Core:
+def read_core(common_dir: str) -> "Core":
     """Read `core.bare`, `core.worktree` and `extensions.refStorage` from the repository's own files."""
     values = parse_config(read_text(common_dir + "/config") or "")
     if _is_true(values.get("extensions.worktreeconfig")):

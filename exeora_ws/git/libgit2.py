@@ -159,6 +159,12 @@ class Libgit2Repository(Engine):
             if not isinstance(self.raw.get(commit), pygit2.Commit):
                 raise ToolFailed("the repository has no such commit", reason="unknown_commit")
 
+    def read_commit_time(self, commit: str) -> int:
+        """Read it off the commit."""
+        with translated():
+            found = self.raw.get(commit)
+            return found.commit_time if isinstance(found, pygit2.Commit) else super().read_commit_time(commit)
+
     def status(self, *, ignored: bool = False) -> Status:
         """Have git tell it; without git, libgit2 where it cannot be wrong."""
         if self._git is not None:
@@ -169,14 +175,14 @@ class Libgit2Repository(Engine):
     def add_worktree(self, addition: Addition, cancellation: Cancellation | None = None) -> None:
         """Have git do it; without git, libgit2 where it writes what git would."""
         if self._git is not None:
-            self._git.add_worktree(addition, cancellation)
+            self._git.add_worktree(addition, cancellation, self)
             return
         with translated():
             populate(self, self.raw, addition)
 
     def write_branch(self, name: str, commit: str) -> bool:
-        """Make the reference, only where there is none."""
-        if self._git is not None and not is_text(name):
+        """Have git make it, whose hooks may want to know; without git, make it."""
+        if self._git is not None:
             return self._git.write_branch(name, commit)
         with translated():
             self._require_commits(commit)
@@ -210,7 +216,11 @@ class Libgit2Repository(Engine):
                 self.raw.config.delete_multivar(key, ".*")
 
     def write_holder(self, ref: str, commits: Sequence[str], staged: Sequence[str]) -> None:
-        """Have git do it; without git, as it would."""
+        """Point it at the one commit; for more, have git make one over them, and without git do as it would."""
+        if len(commits) == 1 and not staged:
+            with translated():
+                self.raw.references.create(ref, commits[0], force=True)
+            return
         if self._git is not None:
             self._git.write_holder(ref, commits, staged)
             return

@@ -4,8 +4,6 @@ Importing this imports nothing but `os`: `list`, `path` and completion are answe
 looked at.
 """
 
-from __future__ import annotations
-
 import os
 
 from exeora_ws.git import gitfiles
@@ -24,7 +22,7 @@ _OTHER_REPOSITORY = "other_repository"
 _BROKEN_LINK = "broken_link"
 
 
-def find_checkout(folder: Path) -> Checkout | None:
+def find_checkout(folder: "Path") -> "Checkout | None":
     """Find the repository around `folder`. The only function that walks up, and it stops at the file system's root.
 
     A `.git` that leads nowhere ends the walk: the folder belonged to a worktree whose link broke, and the repository
@@ -44,7 +42,7 @@ def find_checkout(folder: Path) -> Checkout | None:
         current = above
 
 
-def read_checkout(folder: str) -> Checkout | None:
+def read_checkout(folder: str) -> "Checkout | None":
     """Read what is at exactly this real folder: the top of a worktree, or a Git folder. None when neither.
 
     Raises:
@@ -68,7 +66,7 @@ def _follow(dot_git: str) -> str:
     return os.path.realpath(git_dir)
 
 
-def _read_at_top(folder: str, git_dir: str, common: str) -> Checkout:
+def _read_at_top(folder: str, git_dir: str, common: str) -> "Checkout":
     if git_dir != common:
         main, bare = find_main(common)
         return _checkout(folder, git_dir, common, main, bare=bare)
@@ -98,7 +96,7 @@ def find_main(common_dir: str) -> tuple[str, bool]:
     return common_dir, True
 
 
-def find_link_fault(worktree: str, common_dir: str, admin: str | None = None) -> str | None:
+def find_link_fault(worktree: str, common_dir: str, admin: str | None = None) -> "str | None":
     """Say why a folder is not (any more) the linked worktree of this repository; None when it is.
 
     Costs a few `stat` and two small reads.
@@ -126,7 +124,7 @@ def find_link_fault(worktree: str, common_dir: str, admin: str | None = None) ->
     return None if _leads_back(git_dir, worktree) else _BROKEN_LINK
 
 
-def find_main_fault(root: str, common_dir: str) -> str | None:
+def find_main_fault(root: str, common_dir: str) -> "str | None":
     """Say why a folder is not (any more) the main worktree, or the bare folder, of this repository; None when it is."""
     if not os.path.isdir(root):
         return _MISSING
@@ -147,7 +145,7 @@ def leads_to(worktree: str, common_dir: str) -> bool:
     return git_dir is not None and os.path.dirname(os.path.realpath(git_dir)) == common_dir + "/worktrees"
 
 
-def read_branch(worktree: str) -> str | None:
+def read_branch(worktree: str) -> "str | None":
     """Read the branch that a worktree's HEAD is on now: two small reads.
 
     Returns:
@@ -156,7 +154,30 @@ def read_branch(worktree: str) -> str | None:
     """
     dot_git = worktree + "/.git"
     git_dir = gitfiles.read_git_link(dot_git) or dot_git
-    head = gitfiles.read_text(git_dir + "/HEAD")
+    return _parse_branch(gitfiles.read_text(git_dir + "/HEAD"))
+
+
+def read_plain_branch(worktree: str, common_dir: str) -> "str | None":
+    """Read the branch of a linked worktree in which nothing is odd: its links lead to each other, word for word.
+
+    For lists of hundreds: what `find_link_fault` and `read_branch` find there, in three reads instead of nine calls.
+
+    Returns:
+        The branch; "" when HEAD is detached; None when these two have to look (which includes every fault).
+    """
+    head = f"gitdir: {common_dir}/worktrees/"
+    link = gitfiles.read_text(worktree + "/.git")
+    if link is None or not link.startswith(head) or not link.endswith("\n"):
+        return None
+    name, git_dir = link[len(head) : -1], link[len("gitdir: ") : -1]
+    if "/" in name or name in ("", ".", "..") or not os.access(git_dir + "/commondir", os.F_OK):
+        return None
+    if gitfiles.read_text(git_dir + "/gitdir") != worktree + "/.git\n":
+        return None
+    return _parse_branch(gitfiles.read_text(git_dir + "/HEAD"))
+
+
+def _parse_branch(head: str | None) -> "str | None":
     if head is None:
         return None
     if not head.startswith("ref:"):
@@ -184,7 +205,7 @@ def _real_common_dir(git_dir: str) -> str:
     return os.path.realpath(gitfiles.read_common_dir(git_dir))
 
 
-def _checkout(top: str | None, git_dir: str, common_dir: str, main: str, *, bare: bool) -> Checkout:
+def _checkout(top: str | None, git_dir: str, common_dir: str, main: str, *, bare: bool) -> "Checkout":
     from pathlib import Path  # noqa: PLC0415  the fault functions are imported by commands that cannot wait for pathlib
 
     from exeora_ws.git.port import Checkout  # noqa: PLC0415  same
@@ -198,7 +219,7 @@ def _checkout(top: str | None, git_dir: str, common_dir: str, main: str, *, bare
     )
 
 
-def _broken(message: str) -> ToolFailed:
+def _broken(message: str) -> "ToolFailed":
     from exeora_ws.errors import ToolFailed  # noqa: PLC0415  same
 
     return ToolFailed(

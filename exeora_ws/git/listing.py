@@ -1,13 +1,13 @@
 """Every worktree on record, broken ones too: the records read as files, the commits asked of an engine."""
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from exeora_ws.git import admin, gitfiles
 from exeora_ws.git.links import find_link_fault
-from exeora_ws.git.operations import read_operation
+from exeora_ws.git.operations import STATES, read_operation
 from exeora_ws.git.port import Checkout, LinkFault, Worktree
 from exeora_ws.git.refnames import is_commit_id, short_branch
 
@@ -95,6 +95,38 @@ def _commit_of(head: RawHead, commits: Mapping[str, str]) -> str | None:
     return head.commit if head.ref is None else commits.get(head.ref)
 
 
-def find_holder(worktrees: Iterable[Worktree], branch: str) -> Worktree | None:
-    """Find the worktree that keeps a branch from being checked out or deleted elsewhere."""
-    return next((worktree for worktree in worktrees if branch in worktree.holds), None)
+def find_holder(
+    checkout: Checkout, read_head: HeadReader, resolve: Resolver, branch: str, *, but_for: Collection[str] = ()
+) -> Worktree | None:
+    """Find the worktree that keeps a branch from being checked out or deleted elsewhere.
+
+    Only those are looked at closely that may be it: there can be a thousand, and this is asked before every creation.
+    """
+    common = checkout.common_dir
+    main = RawHead(None, None) if checkout.bare else read_head(str(common))
+    found = _describe_main(checkout, main, _resolve(resolve, main))
+    if branch in found.holds:
+        return found
+    for name in admin.list_folders(common):
+        folder = f"{common}/worktrees/{name}"
+        if name in but_for or not _may_hold(folder, head := read_head(folder), branch):
+            continue
+        entry = admin.load_entry(folder, name)
+        if entry is not None:
+            worktree = _describe_linked(str(common), entry, head, _resolve(resolve, head))
+            if branch in worktree.holds:
+                return worktree
+    return None
+
+
+def _may_hold(folder: str, head: RawHead, branch: str) -> bool:
+    if short_branch(head.ref) == branch:
+        return True
+    try:
+        return not STATES.isdisjoint(os.listdir(folder))
+    except OSError:
+        return False
+
+
+def _resolve(resolve: Resolver, head: RawHead) -> Mapping[str, str]:
+    return {} if head.ref is None else resolve([head.ref])

@@ -5,10 +5,11 @@ import sys
 from pathlib import Path
 
 from exeora_ws.errors import ToolFailed
-from exeora_ws.git.command import find_git
+from exeora_ws.git import status
+from exeora_ws.git.command import Git, find_git
 from exeora_ws.git.executable import ExecutableRepository
 from exeora_ws.git.links import read_checkout
-from exeora_ws.git.port import Checkout, Repository
+from exeora_ws.git.port import Checkout, Repository, Status
 
 
 def open_repository(path: Path) -> Repository:
@@ -35,6 +36,20 @@ def open_repository(path: Path) -> Repository:
         "this repository's format or ownership needs the git executable, and there is none on PATH",
         reason="git_missing",
     )
+
+
+def load_shown_status(path: Path) -> Status:
+    """Give what `git status` shows at the top of a worktree: what a list tells, for half of what removing has to know.
+
+    Git is asked where there is one, also while libgit2 is being loaded.
+
+    Raises:
+        ToolFailed: as `open_repository`, and what git says.
+    """
+    place = require_checkout(path)
+    if find_git() is None or place.top is None:
+        return open_repository(path).status()
+    return status.load_shown_status(Git(place.top, place.git_dir))
 
 
 def require_checkout(path: Path) -> Checkout:

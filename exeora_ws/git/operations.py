@@ -13,6 +13,8 @@ _SINGLE = (
     ("CHERRY_PICK_HEAD", Operation.CHERRY_PICK),
     ("REVERT_HEAD", Operation.REVERT),
 )
+STATES = frozenset(("rebase-merge", "rebase-apply", "BISECT_LOG"))
+"""What lies in the Git folder of a worktree that may hold branches other than the one on its HEAD."""
 
 
 @dataclass(frozen=True, slots=True)

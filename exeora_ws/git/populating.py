@@ -5,20 +5,19 @@ import re
 import shutil
 import stat
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from exeora_ws.cancellation import Cancellation
 from exeora_ws.errors import ToolFailed
-from exeora_ws.git import admin
-from exeora_ws.git.command import Git, Output, decode
+from exeora_ws.git import admin, copier, seeding
+from exeora_ws.git.command import WORKERS, Git, Output, decode
 from exeora_ws.git.engine import Engine, require_commit_id
 from exeora_ws.git.links import find_link_fault
 from exeora_ws.git.messages import describe_failure, find_last_line, translated_os_errors
-from exeora_ws.git.port import Addition
+from exeora_ws.git.port import Addition, Checkout
 
-_WORKERS = ("-c", "checkout.workers=8", "-c", "checkout.thresholdForParallelism=1")
 _HALF_WRITTEN = re.compile(rb"failed to read .*(commondir|gitdir|HEAD)")
 _PAUSES = (0.01, 0.03, 0.1, 0.3, 0.0)
 
@@ -28,12 +27,47 @@ def populate(engine: Engine, git: Git, addition: Addition, cancellation: Cancell
     with ExitStack() as undo:
         commitish = prepare(engine, addition, undo)
         detach = [] if addition.branch or addition.new_branch else ["--detach"]
-        output = _add(git, cancellation, *detach, "--", str(addition.path), commitish)
-        if output.code != 0:
-            raise _explain(output, git, addition)
+        words = [*detach, "--", str(addition.path), commitish]
+        seed = _find_seed(engine, git, addition)
+        if seed is None or not _copy(engine, git, seed, addition, words, cancellation=cancellation):
+            output = _add(git, cancellation, *words)
+            if output.code != 0:
+                raise _explain(output, git, addition)
         if addition.source is None:
             _fill_whole_tree(engine, addition.path)
         undo.pop_all()
+
+
+def _find_seed(engine: Engine, git: Git, addition: Addition) -> Checkout | None:
+    """Find the checkout to copy from: the likely one, if that writes what git would."""
+    like = addition.like or addition.source
+    if like is None:
+        return None
+    found = engine.require_source(like)
+    return found if seeding.can_seed(git, found) else None
+
+
+def _copy(
+    engine: Engine,
+    git: Git,
+    seed: Checkout,
+    addition: Addition,
+    words: Sequence[str],
+    *,
+    cancellation: Cancellation | None,
+) -> bool:
+    """Add the worktree by copying; False when nothing came of it, and nothing is left of it."""
+    mode, before = _read_free_target(addition.path), admin.list_folders(engine.common_dir)
+    code = seeding.make(git, seed, addition, ["worktree", "add", "--no-checkout", *words], cancellation)
+    if code == copier.COMPLETE:
+        return True
+    if code != copier.INCOMPLETE:
+        _take_back(engine.common_dir, addition.path, mode, before)
+        return False
+    output = seeding.write_rest(addition.path, cancellation)
+    if output.code != 0:
+        raise _explain(Output(output.code, b"", output.err), git, addition)
+    return True
 
 
 def _add(git: Git, cancellation: Cancellation | None, *arguments: str) -> Output:
@@ -42,7 +76,7 @@ def _add(git: Git, cancellation: Cancellation | None, *arguments: str) -> Output
     Git trips over a record that another git is writing at that moment, before it has made anything itself.
     """
     for pause in _PAUSES:
-        output = git.populate(*_WORKERS, "worktree", "add", *arguments, cancellation=cancellation)
+        output = git.populate(*WORKERS, "worktree", "add", *arguments, cancellation=cancellation)
         if output.code == 0 or not _HALF_WRITTEN.search(output.err):
             break
         time.sleep(pause)

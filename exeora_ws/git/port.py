@@ -121,6 +121,8 @@ class Addition:
     branch: str | None = None
     source: Path | None = None
     """Checkout whose sparse cone the new worktree takes; None for the whole tree."""
+    like: Path | None = None
+    """Checkout that probably has the same files, to copy from; `source` when not said."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,6 +217,10 @@ class Repository(Protocol):
 
     def list_worktrees(self) -> Sequence[Worktree]:
         """Every worktree on record, broken ones too, main first."""
+        ...
+
+    def find_holder(self, branch: str) -> Worktree | None:
+        """The worktree that has a branch checked out, or holds it in an operation; None when none does."""
         ...
 
     def find_commit(self, spec: str) -> str | None:

@@ -1,32 +1,35 @@
 """`git status` as the value of the port, and what it does not show: submodules' own commits, files marked unchanged."""
 
 import os
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Generic, TypeVar
 
+from exeora_ws.errors import ToolFailed
 from exeora_ws.git import gitfiles
 from exeora_ws.git.command import Git, decode, encode
+from exeora_ws.git.index_file import OFFSETS, PLAIN, RESOLVED, TREES, Index, Unsuited
 from exeora_ws.git.port import Status
+from exeora_ws.limits import HALVED_INDEX_BYTES
 
 _ORDINARY_FIELDS = 8
 _RENAMED_FIELDS = 9
 _UNMERGED_FIELDS = 10
 _GITLINK = "160000"
+_GITLINK_MODE = 0o160000.to_bytes(4, "big")
+_SHA1_BYTES = 20
+_FEW = 200
+T = TypeVar("T")
 
 
 def load_status(git: Git, top: Path, *, ignored: bool) -> Status:
-    """Ask git for the state of a checkout."""
-    output = git.read(
-        "status",
-        "--porcelain=v2",
-        "-z",
-        "--no-renames",
-        "--untracked-files=normal",
-        "--ignored=traditional" if ignored else "--ignored=no",
-        "--ignore-submodules=none",
-    )
-    status = parse_status(decode(output.out))
+    """Ask git for the state of a checkout, and look at what it passes over; as needed where something may be lost."""
+    found = load_plain_index(git.git_dir)
+    if found is not None:
+        return _load_halves(git, ignored=ignored)
+    status = _ask(git, "--untracked-files=normal", ignored=ignored)
     index = load_index(git)
     unsaved = _list_unsaved_submodules(index, top, "")
     hidden = _list_hidden_changes(git, index, top)
@@ -35,6 +38,81 @@ def load_status(git: Git, top: Path, *, ignored: bool) -> Status:
         unstaged=tuple(sorted({*status.unstaged, *hidden})),
         submodules=tuple(sorted({*status.submodules, *unsaved})),
     )
+
+
+def load_shown_status(git: Git) -> Status:
+    """Ask git for what `git status` shows, and no more."""
+    return _ask(git, "--untracked-files=normal", ignored=False)
+
+
+def _ask(git: Git, untracked: str, *words: str, ignored: bool) -> Status:
+    output = git.read(
+        "status",
+        "--porcelain=v2",
+        "-z",
+        "--no-renames",
+        untracked,
+        "--ignored=traditional" if ignored else "--ignored=no",
+        "--ignore-submodules=none",
+        *words,
+    )
+    return parse_status(decode(output.out))
+
+
+def load_plain_index(git_dir: Path) -> Index | None:
+    """Load a large index that needs no second look: no submodule, no marked file, no conflict, no cache of its own."""
+    try:
+        data = (git_dir / "index").read_bytes()
+    except OSError:
+        return None
+    if len(data) < HALVED_INDEX_BYTES or _GITLINK_MODE in data:
+        return None
+    try:
+        # A name begins after its entry's object id, which is as long as the hash at the end: only one length fits.
+        index = Index(data, _SHA1_BYTES)
+    except (Unsuited, IndexError, ValueError):
+        return None
+    plain = index.version == PLAIN and not index.find_extensions().keys() - {TREES, RESOLVED, *OFFSETS}
+    return index if plain else None
+
+
+def _load_halves(git: Git, *, ignored: bool) -> Status:
+    """Have two gits look at once, one at the files that are tracked, one at what else there is.
+
+    What else there is, if it is little, is then judged alone: whether it is ignored.
+    """
+    others = _Beside(lambda: git.read("ls-files", "--others", "--directory", "-z").out)
+    status = _ask(git, "--untracked-files=no", ignored=False)
+    paths = [path for path in decode(others.result()).split("\0") if path]
+    if not paths:
+        return status
+    words = ["--", *(f":(top,literal){path.removesuffix('/')}" for path in paths)] if len(paths) <= _FEW else []
+    judged = _ask(git, "--untracked-files=normal", *words, ignored=ignored)
+    return replace(status, untracked=judged.untracked, ignored=judged.ignored)
+
+
+class _Beside(Generic[T]):
+    """Does something in a thread while this one does something else."""
+
+    def __init__(self, work: Callable[[], T]) -> None:
+        self._work = work
+        self._done: list[T] = []
+        self._failed: list[ToolFailed] = []
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            self._done.append(self._work())
+        except ToolFailed as failed:
+            self._failed.append(failed)
+
+    def result(self) -> T:
+        """Wait for it."""
+        self._thread.join()
+        for failed in self._failed:
+            raise failed
+        return self._done[0]
 
 
 def parse_status(text: str) -> Status:
@@ -66,7 +144,7 @@ def _sort_change(found: dict[str, list[str]], change: str, submodule: str, path:
 
 
 @dataclass(frozen=True, slots=True)
-class Index:
+class Marked:
     """What of the index needs a second look, by path: each with the object that the index records."""
 
     submodules: dict[str, str]
@@ -74,9 +152,9 @@ class Index:
     """Files marked assume-unchanged or skip-worktree, whose changes `git status` does not show."""
 
 
-def load_index(git: Git) -> Index:
+def load_index(git: Git) -> Marked:
     """Ask for the index in one go; almost every record is an ordinary file and passed over."""
-    found = Index({}, {})
+    found = Marked({}, {})
     for record in git.read("ls-files", "-v", "--stage", "-z").out.split(b"\0"):
         if record.startswith((b"H 100", b"H 120")) or not record:
             continue
@@ -89,7 +167,7 @@ def load_index(git: Git) -> Index:
     return found
 
 
-def _list_hidden_changes(git: Git, index: Index, top: Path) -> list[str]:
+def _list_hidden_changes(git: Git, index: Marked, top: Path) -> list[str]:
     """List the marked files that are there and differ from what the index records."""
     present = [path for path in index.hidden if "\n" not in path and _is_plain_file(top / path)]
     if not present:
@@ -103,7 +181,7 @@ def _is_plain_file(path: Path) -> bool:
     return os.path.isfile(path) and not os.path.islink(path)
 
 
-def _list_unsaved_submodules(index: Index, top: Path, prefix: str) -> Iterator[str]:
+def _list_unsaved_submodules(index: Marked, top: Path, prefix: str) -> Iterator[str]:
     """List initialised submodules, nested ones too, with commits that neither their record nor a remote has."""
     for path, recorded in index.submodules.items():
         folder = top / path

@@ -89,8 +89,8 @@ class Audit:
 
     def finish(self, entry: int, outcome: str, duration_ms: int) -> None:
         """Record what became of it. If that fails the intent stands, and the result is not lost over it."""
-        with suppress(ExeoraError, sqlite3.Error), self._database.write() as connection:
-            connection.execute(
+        with suppress(ExeoraError, sqlite3.Error):
+            self._database.execute(
                 "UPDATE audit SET outcome = ?, duration_ms = ? WHERE id = ? AND outcome IS NULL",
                 (outcome, duration_ms, entry),
             )
@@ -107,28 +107,26 @@ class Audit:
         now = int(self._clock() * 1000)
         names = (facts.client, facts.face, facts.project, facts.workspace, facts.tool)
         try:
-            with self._database.write() as connection:
-                cursor = connection.execute(
-                    "INSERT INTO audit (time_ms, client, face, project, workspace, tool, outcome, duration_ms) "
-                    "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                    (now, *(name[:_FIELD_CHARACTERS] for name in names), outcome, duration_ms),
-                )
-                entry = cursor.lastrowid or 0
-                if entry % _PRUNE_EVERY == 0:
-                    _prune(connection, entry, now)
-                return entry
+            entry = self._database.execute(
+                "INSERT INTO audit (time_ms, client, face, project, workspace, tool, outcome, duration_ms) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                (now, *(name[:_FIELD_CHARACTERS] for name in names), outcome, duration_ms),
+            )
+            if entry % _PRUNE_EVERY == 0:
+                _prune(self._database, entry, now)
         except (ExeoraError, sqlite3.Error, UnicodeEncodeError) as error:
             raise Forbidden(
                 "the call was not made because it could not be recorded",
                 reason="audit_unwritable",
                 hint="exeora doctor",
             ) from error
+        return entry
 
 
-def _prune(connection: sqlite3.Connection, newest: int, now_ms: int) -> None:
+def _prune(database: Database, newest: int, now_ms: int) -> None:
     """Ids only grow, so both bounds are ranges of an index."""
     oldest_ms = now_ms - AUDIT_DAYS * 86_400_000
-    connection.execute("DELETE FROM audit WHERE id <= ? OR time_ms < ?", (newest - AUDIT_ROWS, oldest_ms))
+    database.execute("DELETE FROM audit WHERE id <= ? OR time_ms < ?", (newest - AUDIT_ROWS, oldest_ms))
 
 
 def read_log(

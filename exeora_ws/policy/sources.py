@@ -4,7 +4,6 @@ import errno
 import os
 import stat
 import threading
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,16 +11,13 @@ from typing import Any
 
 from exeora_ws.policy.layer import Layer, parse_policy_file, parse_user_policy
 from exeora_ws.policy.rules import OPEN, Origin, Policy, closed_policy, narrow_all
+from exeora_ws.storage import FileSignature, is_settled, sign_file
 
 POLICY_FILE = "exeora.toml"
 POLICY_BYTES = 262_144
 """Largest `exeora.toml` that is read, in bytes."""
 
-_SETTLED_NS = 2_000_000_000
-"""A file younger than this may change again without its times telling, so it is read anew (2 s, as FAT has it)."""
-
-Signature = tuple[int, int, int, int, int] | None
-"""Device, inode, size, mtime and ctime of a file; None when there is none."""
+_OPEN_LAYER = Layer(OPEN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +28,15 @@ class LoadedPolicy:
     warnings: tuple[str, ...]
 
 
+_OPEN_POLICY = LoadedPolicy(OPEN, ())
+
+
 class PolicyBook:
     """The policies of all projects, as they are on disk now. Thread-safe; two `stat` a call while nothing changes."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._layers: dict[tuple[str, Origin], tuple[Signature, Layer]] = {}
+        self._layers: dict[tuple[str, Origin], tuple[FileSignature, Layer]] = {}
 
     def load_policy(self, project_root: Path, workspace_root: Path, user_policy: Any) -> LoadedPolicy:
         """Narrow the user's policy, the project root's file and the workspace's own copy into one.
@@ -47,18 +46,25 @@ class PolicyBook:
             workspace_root: where the call acts; the project root itself for main.
             user_policy: the project's entry in `config.json`.
         """
-        layers = [parse_user_policy(user_policy), self._load(project_root, Origin.PROJECT)]
+        layers = [_OPEN_LAYER if user_policy == {} else parse_user_policy(user_policy)]
+        layers.append(self._load(project_root, Origin.PROJECT))
         if workspace_root != project_root:
             layers.append(self._load(workspace_root, Origin.WORKSPACE))
+        if all(layer is _OPEN_LAYER for layer in layers):
+            return _OPEN_POLICY
         policy = narrow_all(layer.policy for layer in layers)
         return LoadedPolicy(policy, tuple(warning for layer in layers for warning in layer.warnings))
 
     def _load(self, folder: Path, origin: Origin) -> Layer:
-        path = folder / POLICY_FILE
-        key, signature = (str(path), origin), _sign(path)
+        path = f"{folder}/{POLICY_FILE}"
+        try:
+            signature = sign_file(path, follow=False)
+        except OSError:  # a missing one shows its coming at once; its folder may be gone instead, so that is looked at
+            return load_layer(folder, origin)
+        key = (path, origin)
         with self._lock:
             known = self._layers.get(key)
-        if known is not None and known[0] == signature and _is_settled(signature):
+        if known is not None and known[0] == signature and is_settled(signature):
             return known[1]
         layer = load_layer(folder, origin)
         with self._lock:
@@ -71,7 +77,7 @@ def load_layer(folder: Path, origin: Origin) -> Layer:
     try:
         text = _read_policy_text(folder)
     except FileNotFoundError:
-        return Layer(OPEN)
+        return _OPEN_LAYER
     except _Unreadable as error:
         return Layer(closed_policy(f"{origin}: {error}", origin))
     except UnicodeDecodeError as error:
@@ -108,19 +114,6 @@ def _read_policy_text(folder: Path) -> str:
     if len(data) > POLICY_BYTES:
         raise _Unreadable(f"it is larger than {POLICY_BYTES} bytes")
     return data.decode("utf-8-sig")
-
-
-def _sign(path: Path) -> Signature:
-    try:
-        found = os.lstat(path)
-    except OSError:
-        return None
-    return (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
-
-
-def _is_settled(signature: Signature) -> bool:
-    """A missing file shows its coming at once; its folder may be gone instead, so it is always looked at."""
-    return signature is not None and time.time_ns() - max(signature[3], signature[4]) > _SETTLED_NS
 
 
 PolicySource = Callable[[], Policy]

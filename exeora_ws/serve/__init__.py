@@ -5,14 +5,13 @@ of start-up time.
 """
 
 import os
-from pathlib import Path
-from typing import TYPE_CHECKING
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from exeora_ws.serve.mounted import MountedExec
 
 
-def agentexec(*, workspace: str | os.PathLike[str], level: str = "read") -> "MountedExec":
+def agentexec(*, workspace: "str | os.PathLike[str]", level: str = "read") -> "MountedExec":
     """Make the agentexec toolset an ASGI application, to mount under any path of a server of your own.
 
     It answers whoever reaches it: decide before that who may, and speak TLS in front of it. Await its `aclose()` when
@@ -25,6 +24,8 @@ def agentexec(*, workspace: str | os.PathLike[str], level: str = "read") -> "Mou
     Raises:
         ExeoraError: no such folder or level, or the folder can be no workspace.
     """
-    from exeora_ws.serve.mounted import open_mounted  # noqa: PLC0415  a second of start-up time, see above
+    from pathlib import Path
+
+    from exeora_ws.serve.mounted import open_mounted
 
     return open_mounted(Path(workspace), level)

@@ -13,18 +13,11 @@ from mcp.server.context import ServerRequestContext
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from exeora_ws.cancellation import Cancellation
-from exeora_ws.policy.gate import Answer, InputRequired, SignedAnswer
+from exeora_ws.policy.gate import Answer, SignedAnswer
 from exeora_ws.policy.question import Question
+from exeora_ws.serve.service import ask_with
+from exeora_ws.serve.shapes import CONFIRM, says_yes
 from exeora_ws.tools.call import Asking
-
-_KEY = "confirm"
-_FORM: dict[str, Any] = {
-    "type": "object",
-    "properties": {
-        _KEY: {"type": "boolean", "title": "Allow this call", "description": "Yes runs exactly what is shown above."}
-    },
-    "required": [_KEY],
-}
 
 
 def find_asking(ctx: ServerRequestContext[Any, Any], params: mcp.CallToolRequestParams) -> Asking:
@@ -34,13 +27,6 @@ def find_asking(ctx: ServerRequestContext[Any, Any], params: mcp.CallToolRequest
     if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS:
         return Asking(by_return=True, answer=_read_answer(params))
     return Asking(asker=ElicitationAsker(ctx)) if ctx.session.can_send_request else Asking()
-
-
-def show_question(required: InputRequired) -> dict[str, Any]:
-    """Give the answer of a call that waits for its client to ask."""
-    asked = mcp.ElicitRequest(params=_form_params(required.question))
-    result = mcp.InputRequiredResult(input_requests={_KEY: asked}, request_state=required.state)
-    return result.model_dump(by_alias=True, mode="json", exclude_none=True)
 
 
 class ElicitationAsker:
@@ -66,7 +52,8 @@ class ElicitationAsker:
 
     async def _elicit(self, question: Question) -> mcp.ElicitResult:
         # Without the id it would go out on the standing stream, which a client over HTTP need not have open.
-        return await self._ctx.session.elicit_form(question.text, _FORM, related_request_id=self._ctx.request_id)
+        form = ask_with(question)["requestedSchema"]
+        return await self._ctx.session.elicit_form(question.text, form, related_request_id=self._ctx.request_id)
 
 
 def _cancel(asking: "asyncio.Future[Any] | Any") -> None:
@@ -75,8 +62,7 @@ def _cancel(asking: "asyncio.Future[Any] | Any") -> None:
 
 def judge_answer(result: mcp.ElicitResult) -> Answer:
     """Take for a yes only an accepted form with a yes in it; a form that was closed is a no."""
-    said_yes = result.action == "accept" and (result.content or {}).get(_KEY) is True
-    return Answer.ALLOW if said_yes else Answer.DECLINE
+    return Answer.ALLOW if says_yes({"action": result.action, "content": result.content}) else Answer.DECLINE
 
 
 def _can_show_forms(capabilities: mcp.ClientCapabilities | None) -> bool:
@@ -88,10 +74,6 @@ def _can_show_forms(capabilities: mcp.ClientCapabilities | None) -> bool:
 def _read_answer(params: mcp.CallToolRequestParams) -> SignedAnswer | None:
     if params.request_state is None:
         return None
-    response = (params.input_responses or {}).get(_KEY)
+    response = (params.input_responses or {}).get(CONFIRM)
     answer = judge_answer(response) if isinstance(response, mcp.ElicitResult) else Answer.NONE
     return SignedAnswer(params.request_state, answer)
-
-
-def _form_params(question: Question) -> mcp.ElicitRequestFormParams:
-    return mcp.ElicitRequestFormParams(message=question.text, requested_schema=_FORM)

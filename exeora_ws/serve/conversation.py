@@ -5,8 +5,6 @@ models that drop unknown fields and refuse a whole answer for one odd member, wh
 another server must not suffer; a middleware therefore puts the answer in place of the one the models saw.
 """
 
-import logging
-import secrets
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -26,27 +24,23 @@ from pydantic import ValidationError
 
 from exeora_ws import __version__
 from exeora_ws.cancellation import Cancellation, Progress, no_progress
-from exeora_ws.errors import ExeoraError, InternalError, InvalidArguments, UnknownTool
-from exeora_ws.serve.asking import find_asking, show_question
+from exeora_ws.limits import CALLS_AT_ONCE
+from exeora_ws.serve.asking import find_asking
+from exeora_ws.serve.courtesies import get_prompt, list_prompts
 from exeora_ws.serve.lifetime import look_after
-from exeora_ws.serve.listing import describe_tool, page_of
-from exeora_ws.serve.manual import HOUSE_MANUAL, Manual, Prompt
 from exeora_ws.serve.notices import Notices
-from exeora_ws.serve.offers import Offers
+from exeora_ws.serve.offers import OFFERS_SECONDS
 from exeora_ws.serve.progress import ProgressLine
-from exeora_ws.serve.results import show_error, show_outcome
+from exeora_ws.serve.protocol import NAME, TITLE, ProtocolError, complete
+from exeora_ws.serve.service import Service, explain
+from exeora_ws.serve.shapes import name_client
 from exeora_ws.serve.workers import Workers
-from exeora_ws.tools.call import Asking, Caller, Calls, Face, RawCall, Scope
-
-log = logging.getLogger("exeora")
+from exeora_ws.tools.call import Asking, Caller, Face, RawCall, Scope
 
 Context = ServerRequestContext[Any, Any]
 
 _verbatim: ContextVar[dict[str, Any] | None] = ContextVar("verbatim", default=None)
 """The answer of the request that this task handles, as it shall leave."""
-
-_CLIENT_CHARACTERS = 100
-_OFFERS_SECONDS = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,43 +59,39 @@ class Conversation:
     """The server. One serves any number of connections.
 
     Args:
-        calls: the way of a call, with its catalog. The catalog is read anew for each listing.
+        service: what it does with the core.
         visitor_of: tells who sends a request.
-        manual: instructions and prompts.
-        wire_bytes: the longest answer that the transport carries, None for any.
         opened: told of each handshake that was accepted.
+        calls_at_once: how many calls run; further ones wait.
     """
 
     def __init__(
         self,
-        calls: Calls,
+        service: Service,
         visitor_of: Callable[[Context], Visitor],
         *,
-        manual: Manual = HOUSE_MANUAL,
-        wire_bytes: int | None = None,
         opened: Callable[[Context], None] | None = None,
+        calls_at_once: int = CALLS_AT_ONCE,
     ) -> None:
-        self._calls = calls
+        self._service = service
         self._visitor_of = visitor_of
-        self._manual = manual
-        self._wire_bytes = wire_bytes
         self._opened = opened
-        self._workers = Workers(calls)
+        self._workers = Workers(service.answer_call, calls_at_once)
         self._notices = Notices()
-        self._offers = Offers(calls.offered)
         self.server = self._make_server()
 
     def _make_server(self) -> "Server[Any]":
+        prompts = self._service.manual.prompts
         server = _AnnouncingServer(
-            "exeora",
-            title="Exeora Workspaces",
+            NAME,
+            title=TITLE,
             version=__version__,
             # None skips a check that would list all tools before every call over HTTP; no tool declares such headers.
             get_tool_input_schema=lambda _name: None,
             on_list_tools=self._list_tools,
             on_call_tool=self._call_tool,
-            on_list_prompts=self._list_prompts if self._manual.prompts else None,
-            on_get_prompt=self._get_prompt if self._manual.prompts else None,
+            on_list_prompts=self._list_prompts if prompts else None,
+            on_get_prompt=self._get_prompt if prompts else None,
             on_subscriptions_listen=self._notices.listen,
         )
         server.add_notification_handler("notifications/initialized", mcp.NotificationParams, self._join)
@@ -126,11 +116,11 @@ class Conversation:
 
     async def _watch_offers(self) -> None:
         while True:
-            await anyio.sleep(_OFFERS_SECONDS)
+            await anyio.sleep(OFFERS_SECONDS)
             await look_after(self._compare_offers, "comparing what is offered")
 
     async def _compare_offers(self) -> None:
-        if self._notices.heard and await to_thread.run_sync(self._offers.have_changed):
+        if self._notices.heard and await to_thread.run_sync(self._service.offers.have_changed):
             self.notify_tools_changed()
 
     def notify_tools_changed(self) -> None:
@@ -138,7 +128,7 @@ class Conversation:
         self._notices.tools_changed()
 
     async def _join(self, ctx: Context, _params: mcp.NotificationParams) -> None:
-        self._notices.join(ctx.session, connection_of(ctx).exit_stack)
+        self._notices.join(connection_of(ctx), ctx.session)
 
     async def _introduce(self, ctx: Context, call_next: CallNext) -> HandlerResult:
         """Put the instructions for this connection's scope into the handshake of either era."""
@@ -146,81 +136,46 @@ class Conversation:
         if ctx.method == "initialize" and self._opened is not None:
             self._opened(ctx)
         if ctx.method in ("initialize", "server/discover") and isinstance(result, dict):
-            instructions = self._manual.instructions(self._visitor_of(ctx).scope)
+            instructions = self._service.manual.instructions(self._visitor_of(ctx).scope.account)
             return {**result, "instructions": instructions} if instructions else result
         return result
 
     async def _list_tools(self, ctx: Context, params: mcp.PaginatedRequestParams | None) -> mcp.ListToolsResult:
-        scope = self._visitor_of(ctx).scope
-        entries = await to_thread.run_sync(self._describe_offered, scope)
-        try:
-            page, following = page_of(entries, params.cursor if params else None)
-        except InvalidArguments as error:
-            raise MCPError(mcp.INVALID_PARAMS, error.message) from None
-        self._answer(ctx, {"tools": page, **({"nextCursor": following} if following else {})}, cacheable=True)
+        scope, cursor = self._visitor_of(ctx).scope, params.cursor if params else None
+        # In a thread: what is offered depends on files.
+        _answer(ctx, await to_thread.run_sync(self._service.list_tools, scope, cursor), cacheable=True)
         return mcp.ListToolsResult(tools=[])
-
-    def _describe_offered(self, scope: Scope) -> list[dict[str, Any]]:
-        """For a thread: what is offered depends on files."""
-        native = [describe_tool(tool, account=scope.account) for tool in self._offers.list(scope)]
-        return native + self._calls.offered_proxied(scope)
 
     async def _call_tool(self, ctx: Context, params: mcp.CallToolRequestParams) -> mcp.CallToolResult:
         visitor = self._visitor_of(ctx)
-        tool = self._calls.catalog.get(params.name)
-        if tool is not None and tool.account_only and not visitor.scope.account:
-            unknown = UnknownTool(f"there is no tool {params.name[:100]!r}", hint="tools/list names those there are")
-            self._answer(ctx, show_error(unknown))
-        else:
-            self._answer(ctx, await self._run(ctx, params, visitor))
-        return mcp.CallToolResult(content=[])
-
-    async def _run(self, ctx: Context, params: mcp.CallToolRequestParams, visitor: Visitor) -> dict[str, Any]:
         raw = RawCall(params.name, params.arguments or {})
         line = ProgressLine(partial(_report, ctx)) if _wants_progress(ctx) else None
-        asking = find_asking(ctx, params)
-        caller = _make_caller(ctx, visitor, line.say if line else no_progress, asking)
+        caller = _make_caller(ctx, visitor, line.say if line else no_progress, find_asking(ctx, params))
         async with anyio.create_task_group() as beside:
             if line:
                 beside.start_soon(line.pump)
             if visitor.gone is not None:
                 beside.start_soon(_cancel_when_gone, visitor.gone, caller.cancellation)
-            outcome = await self._workers.run(raw, caller)
+            answered = await self._workers.run(raw, caller)
             if line:
                 await line.flush()
             beside.cancel_scope.cancel()
-        if outcome.question is not None:
-            return show_question(outcome.question)
-        if isinstance(outcome.error, InternalError):
-            raise MCPError(mcp.INTERNAL_ERROR, outcome.error.message, dict(outcome.error.data or {}))
-        return show_outcome(outcome, wire_bytes=self._wire_bytes)
+        if isinstance(answered, ProtocolError):
+            raise answered
+        _answer(ctx, answered)
+        return mcp.CallToolResult(content=[])
 
     async def _list_prompts(self, _ctx: Context, _params: object) -> mcp.ListPromptsResult:
-        return mcp.ListPromptsResult(
-            prompts=[mcp.Prompt(name=p.name, title=p.title, description=p.description) for p in self._manual.prompts]
-        )
+        return mcp.ListPromptsResult.model_validate(list_prompts(self._service.manual))
 
     async def _get_prompt(self, ctx: Context, params: mcp.GetPromptRequestParams) -> mcp.GetPromptResult:
-        prompt = self._require_prompt(params.name)
-        text = prompt.text(self._visitor_of(ctx).scope)
-        message = mcp.PromptMessage(role="user", content=mcp.TextContent(type="text", text=text))
-        return mcp.GetPromptResult(description=prompt.description, messages=[message])
+        account = self._visitor_of(ctx).scope.account
+        return mcp.GetPromptResult.model_validate(get_prompt(self._service.manual, params.name, account=account))
 
-    def _require_prompt(self, name: str) -> Prompt:
-        for prompt in self._manual.prompts:
-            if prompt.name == name:
-                return prompt
-        raise MCPError(mcp.INVALID_PARAMS, f"there is no prompt {name[:100]!r}")
 
-    def _answer(self, ctx: Context, answer: dict[str, Any], *, cacheable: bool = False) -> None:
-        """Have `answer` leave, with what the later era wants around it."""
-        if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS:
-            answer.setdefault("resultType", "complete")
-            if cacheable:
-                answer |= {"ttlMs": 0, "cacheScope": "private"}
-            about = {mcp.SERVER_INFO_META_KEY: self.server.server_info_stamp}
-            answer["_meta"] = {**about, **answer.get("_meta", {})}
-        _verbatim.set(answer)
+def _answer(ctx: Context, answer: dict[str, Any], *, cacheable: bool = False) -> None:
+    """Have `answer` leave, with what the later era wants around it."""
+    _verbatim.set(complete(answer, cacheable=cacheable) if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS else answer)
 
 
 class _AnnouncingServer(Server[Any]):
@@ -242,12 +197,9 @@ async def _guard(ctx: Context, call_next: CallNext) -> HandlerResult:
         return await call_next(ctx)
     except (MCPError, ValidationError):
         raise
-    except ExeoraError as error:
-        raise MCPError(mcp.INVALID_REQUEST, f"{error.code}: {error.message}", {"error": error.to_dict()}) from None
-    except Exception:
-        identity = secrets.token_hex(6)
-        log.exception("bug %s in %s", identity, ctx.method)
-        raise MCPError(mcp.INTERNAL_ERROR, f"internal error {identity}; see the log", {"id": identity}) from None
+    except Exception as error:  # noqa: BLE001 - whatever it is, `explain` logs it
+        told = explain(error, ctx.method)
+    raise MCPError(told.code, told.message, told.data)
 
 
 async def _deliver(ctx: Context, call_next: CallNext) -> HandlerResult:
@@ -276,8 +228,7 @@ def _client_name(ctx: Context) -> str:
     known = ctx.session.client_params
     if known is None:
         return "unknown"
-    name = f"{known.client_info.name} {known.client_info.version}".strip()
-    return "".join(c if c.isprintable() else "?" for c in name)[:_CLIENT_CHARACTERS]
+    return name_client(known.client_info.name, known.client_info.version)
 
 
 def _wants_progress(ctx: Context) -> bool:

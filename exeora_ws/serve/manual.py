@@ -1,45 +1,45 @@
-"""What a server says about itself: the instructions of the handshake and the prompts."""
-
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+"""What a server says about itself: the instructions of the handshake and the prompts. Imports little."""
 
 from exeora_ws.skills.prompt import PROMPT_NAME, agent_prompt, handshake_instructions
-from exeora_ws.tools.call import Scope
 
-Text = Callable[[Scope], str]
-"""Gives a text for what a connection may reach."""
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    Text = Callable[[bool], str]
+    """Gives a text, told whether a call has to name its project."""
 
 
-@dataclass(frozen=True, slots=True)
 class Prompt:
     """One prompt of `prompts/list`; it takes no arguments."""
 
-    name: str
-    title: str
-    description: str
-    text: Text
+    __slots__ = ("description", "name", "text", "title")
+
+    def __init__(self, name: str, title: str, description: str, text: "Text") -> None:
+        self.name = name
+        self.title = title
+        self.description = description
+        self.text = text
 
 
-def _no_text(_scope: Scope) -> str:
-    return ""
-
-
-@dataclass(frozen=True, slots=True)
 class Manual:
     """Instructions, a few sentences, and prompts. An empty text of instructions is not sent."""
 
-    instructions: Text = field(default=_no_text)
-    prompts: Sequence[Prompt] = ()
+    __slots__ = ("instructions", "prompts")
+
+    def __init__(self, instructions: "Text" = lambda _account: "", prompts: "Sequence[Prompt]" = ()) -> None:
+        self.instructions = instructions
+        self.prompts = prompts
 
 
 HOUSE_MANUAL = Manual(
-    instructions=lambda scope: handshake_instructions(account=scope.account),
+    instructions=lambda account: handshake_instructions(account=account),
     prompts=(
         Prompt(
             PROMPT_NAME,
             "Coding agent",
             "How to work on this machine with these tools: workspaces, limits, and what a refusal means.",
-            lambda scope: agent_prompt(account=scope.account),
+            lambda account: agent_prompt(account=account),
         ),
     ),
 )

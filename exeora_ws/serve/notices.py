@@ -1,10 +1,11 @@
 """What a server tells its clients unasked: that the list of tools is another now. Each era has its own way."""
 
 import asyncio
-from contextlib import AsyncExitStack, suppress
+from contextlib import suppress
 from typing import Any
 
 import anyio
+from mcp.server.connection import Connection
 from mcp.server.context import ServerRequestContext
 from mcp.server.session import ServerSession
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ToolsListChanged
@@ -24,7 +25,7 @@ class Notices:
         self._bus = InMemorySubscriptionBus()
         self._streams = ListenHandler(self._bus, max_subscriptions=256, max_buffered_events=16)
         self._listening = 0
-        self._sessions: set[ServerSession] = set()
+        self._sessions: dict[Connection, ServerSession] = {}
         self._changed = anyio.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -43,10 +44,11 @@ class Notices:
         finally:
             self._listening -= 1
 
-    def join(self, session: ServerSession, ending: AsyncExitStack) -> None:
-        """Keep a session that has shaken hands, until its connection ends."""
-        self._sessions.add(session)
-        ending.callback(self._sessions.discard, session)
+    def join(self, connection: Connection, session: ServerSession) -> None:
+        """Keep a session that has shaken hands, until its connection ends; one that does so twice is told once."""
+        if connection not in self._sessions:
+            connection.exit_stack.callback(self._sessions.pop, connection, None)
+        self._sessions[connection] = session
 
     def tools_changed(self) -> None:
         """Have everybody told; several calls before the turn comes are one. For any thread, also when nobody serves."""
@@ -66,7 +68,7 @@ class Notices:
             self._changed = anyio.Event()
             await self._bus.publish(ToolsListChanged())
             async with anyio.create_task_group() as all_at_once:
-                for session in list(self._sessions):
+                for session in list(self._sessions.values()):
                     all_at_once.start_soon(_tell, session)
 
     def close(self) -> None:

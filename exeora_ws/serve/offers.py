@@ -7,6 +7,8 @@ from exeora_ws.errors import ExeoraError
 from exeora_ws.tools.call import AnyTool, Scope
 
 _SCOPES = 64
+OFFERS_SECONDS = 2.0
+"""How often it is looked, while somebody listens for changes."""
 
 Offered = Callable[[Scope], Sequence[AnyTool]]
 
@@ -30,6 +32,10 @@ class Offers:
         while len(self._names) > _SCOPES:
             self._names.popitem(last=False)
         return tools
+
+    def remember(self, scope: Scope, names: Sequence[str]) -> None:
+        """Take note of what a scope was told before there was a core."""
+        self._names[scope] = tuple(names)
 
     def have_changed(self) -> bool:
         """Whether anything else is offered to anybody than when it was last looked."""

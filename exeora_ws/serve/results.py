@@ -16,24 +16,25 @@ _ROOMY = 250_000
 """Structured content below this fits any wire twice over, however it is escaped; it is not measured."""
 
 
-def show_outcome(outcome: Outcome, *, wire_bytes: int | None = None) -> dict[str, Any]:
+def show_outcome(outcome: Outcome, *, wire_bytes: int | None = None, embed: bool = False) -> dict[str, Any]:
     """Give an outcome as a `CallToolResult`.
 
     Args:
         outcome: what the call came to; an `InternalError` is not for here.
         wire_bytes: how much the transport carries in one message, None for any amount. A result that is too large to
             be sent twice keeps its structured content, and the text says so.
+        embed: whether structured content may stand in the answer as JSON already, for whoever writes it with msgspec.
     """
     if outcome.error is not None:
         return show_error(outcome.error, outcome.text)
     if outcome.verbatim is not None:
         return _pass_on(outcome.tool, outcome.verbatim, wire_bytes)
-    structured = outcome.to_dict()
+    structured: Any = outcome.result if embed else outcome.to_dict()
     text = msgspec.json.encode(structured)
     if len(text) > RESULT_BYTES:
         return show_error(_too_large(outcome.tool, len(text)))
     shown = text.decode() if outcome.text is None else outcome.text
-    answer = _answer(structured, shown, failed=False)
+    answer = _answer(msgspec.Raw(text) if embed else structured, shown, failed=False)
     if wire_bytes is None or len(text) <= _ROOMY or _wire_size(answer) <= wire_bytes:
         return answer
     answer["content"] = [_text(_left_out(len(text)))]
@@ -55,7 +56,7 @@ def show_error(error: ExeoraError, text: str | None = None) -> dict[str, Any]:
     return _answer({"error": error.to_dict()}, f"{error.code}{reason}: {error.message}{hint}", failed=True)
 
 
-def _answer(structured: dict[str, Any], text: str, *, failed: bool) -> dict[str, Any]:
+def _answer(structured: Any, text: str, *, failed: bool) -> dict[str, Any]:
     return {"content": [_text(text)], "structuredContent": structured, "isError": failed}
 
 

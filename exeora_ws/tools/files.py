@@ -62,9 +62,11 @@ def make_session_keeping(services: Services, session: str, cancellation: Cancell
 def make_ripgrep(services: Services) -> "Ripgrep":
     """Give the ripgrep to search with."""
     from exeora_ws.files.ripgrep import Ripgrep, find_ripgrep
+    from exeora_ws.git.contents import list_contents, list_tracked_ignored
     from exeora_ws.git.excludes import find_excludes_file
 
-    return Ripgrep(find_ripgrep(os.environ), services.spawn, os.environ, find_excludes_file)
+    program, asking = find_ripgrep(os.environ), (find_excludes_file, list_contents, list_tracked_ignored)
+    return Ripgrep(program, services.spawn, os.environ, *asking)
 
 
 def _read_file(call: Call[ReadArguments, Services]) -> ReadText:
@@ -248,11 +250,12 @@ LIST_FILES = Tool(
     name="list_files",
     title="List files",
     description=(
-        "List a folder. By default one level with everything in it, folders too. With `recursive`, every file and link "
-        "below, sorted by path, without what .gitignore and its kin ignore and without .git and node_modules; a folder "
-        "shows through what is in it, and one that is ignored is listed when `path` names it. Use `glob` to find files "
-        "by name; use grep to find them by content. Links are listed, never followed. At most 1,000 entries, counted "
-        "after the glob: `truncated` is true exactly when there are more, so narrow `path` or `glob` then."
+        "List a folder. By default one level with everything in it, folders too. With `recursive`, every file and "
+        "link below, sorted by path, without what .gitignore and its kin ignore (a tracked file is never ignored) and "
+        "without .git and node_modules; a folder shows through what is in it, and one that is ignored is listed when "
+        "`path` names it. Use `glob` to find files by name; use grep to find them by content. Links are listed, never "
+        "followed. At most 1,000 entries, counted after the glob: `truncated` is true exactly when there are more, so "
+        "narrow `path` or `glob` then."
     ),
     arguments=ListArguments,
     result=ListedFiles,
@@ -267,11 +270,11 @@ GREP = Tool(
     name="grep",
     title="Search in files",
     description=(
-        "Search for a regular expression in a file, or in every file below a folder that is not ignored; faster than "
-        "a command, and bounded. The syntax is that of Rust: no look-around, no back-references; escape ( [ { . * + ? "
-        "| \\ to mean the character itself. A match lies within one line. Gives path, line number and text, sorted, at "
-        "most 200 lines (`truncated` is true exactly when there are more) and 500 characters of each (`cut`). "
-        "`skippedBinary` counts files that match but are not text. Follow up with read_file around a line."
+        "Search for a regular expression in a file, or in every file below a folder that is tracked or not ignored; "
+        "faster than a command, and bounded. The syntax is that of Rust: no look-around, no back-references; escape ( "
+        "[ { . * + ? | \\ to mean the character itself. A match lies within one line. Gives path, line number and "
+        "text, sorted, at most 200 lines (`truncated` is true exactly when there are more) and 500 characters of each "
+        "(`cut`). `skippedBinary` counts files that match but are not text. Follow up with read_file around a line."
     ),
     arguments=GrepArguments,
     result=FoundLines,

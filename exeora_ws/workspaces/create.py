@@ -7,7 +7,7 @@ here or by a kill, `undo_creation` takes back from the operation's facts.
 
 import os
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +18,7 @@ from exeora_ws.cancellation import Cancellation
 from exeora_ws.errors import InvalidArguments, ToolFailed
 from exeora_ws.git import links
 from exeora_ws.git.opening import open_repository
-from exeora_ws.git.port import Addition, Repository, Worktree
+from exeora_ws.git.port import Addition, Repository
 from exeora_ws.names import Slug, WorkspaceId, derive_distinct_slug, derive_slug, new_workspace_id, parse_slug
 from exeora_ws.workspaces import folders, resolve
 from exeora_ws.workspaces.place import Place, Project, Workspace
@@ -93,6 +93,8 @@ class _Settled:
     new: bool
     target: folders.Target
     upstream: tuple[str, str] | None
+    like: Path | None
+    """The checkout whose files it probably shares most of."""
 
 
 def create_workspace(
@@ -169,9 +171,8 @@ def _on_branch(registry: Registry, project: Project, branch: str) -> list[Worksp
 
 
 def _settle(registry: Registry, repository: Repository, managed_root: Path, source: Place, wanted: Wanted) -> _Settled:
-    worktrees = repository.list_worktrees()
     if wanted.branch is not None:
-        _refuse_held_branch(registry, source.project, worktrees, wanted.branch)
+        _refuse_held_branch(registry, repository, source.project, wanted.branch)
     base, new = _settle_base(repository, source, wanted)
     slug = _settle_slug(registry, source.project, wanted)
     target = folders.settle_target(registry, managed_root, source.project, slug)
@@ -185,27 +186,44 @@ def _settle(registry: Registry, repository: Repository, managed_root: Path, sour
         path=target.path / source.project.subdirectory,
         managed=True,
     )
-    return _Settled(workspace, base, new, target, wanted.upstream)
+    like = _choose_like(repository, _checkout_of(source), base)
+    return _Settled(workspace, base, new, target, wanted.upstream, like)
 
 
-def _refuse_held_branch(registry: Registry, project: Project, worktrees: Sequence[Worktree], branch: str) -> None:
-    for worktree in worktrees:
-        if worktree.branch == branch:
-            holder = folders.name_worktree(registry, project, worktree)
-            raise ToolFailed(
-                f"branch {branch!r} is checked out in {holder.text}",
-                reason="branch_checked_out",
-                hint=holder.hint,
-                data=holder.data,
-            )
-        if branch in worktree.holds:
-            holder = folders.name_worktree(registry, project, worktree)
-            raise ToolFailed(
-                f"branch {branch!r} is in the middle of a {worktree.operation} in {holder.text}",
-                reason="branch_in_use",
-                hint=f"finish or abort the {worktree.operation} there",
-                data=holder.data,
-            )
+def _choose_like(repository: Repository, source: Path | None, base: Base) -> Path | None:
+    """Choose the source if it is at that commit, else where the base is checked out; the source is seldom far from it.
+
+    None when there is neither.
+    """
+    if source is not None and repository.head().commit == base.commit:
+        return source
+    there = repository.find_holder(base.ref)
+    at = there is not None and there.branch == base.ref and there.prunable is None
+    return there.path if there is not None and at else source
+
+
+def _checkout_of(source: Place) -> Path | None:
+    return None if source.project.bare and source.workspace.main else source.workspace.worktree
+
+
+def _refuse_held_branch(registry: Registry, repository: Repository, project: Project, branch: str) -> None:
+    worktree = repository.find_holder(branch)
+    if worktree is None:
+        return
+    holder = folders.name_worktree(registry, project, worktree)
+    if worktree.branch == branch:
+        raise ToolFailed(
+            f"branch {branch!r} is checked out in {holder.text}",
+            reason="branch_checked_out",
+            hint=holder.hint,
+            data=holder.data,
+        )
+    raise ToolFailed(
+        f"branch {branch!r} is in the middle of a {worktree.operation} in {holder.text}",
+        reason="branch_in_use",
+        hint=f"finish or abort the {worktree.operation} there",
+        data=holder.data,
+    )
 
 
 def _settle_base(repository: Repository, source: Place, wanted: Wanted) -> tuple[Base, bool]:
@@ -259,17 +277,16 @@ def _settle_start(repository: Repository, source: Place, base: str | None) -> Ba
 
 
 def _settle_slug(registry: Registry, project: Project, wanted: Wanted) -> Slug:
-    taken = {w.slug for w in registry.list_workspaces(project.id)}
     if wanted.slug is not None:
         slug = parse_slug(wanted.slug)
-        if slug in taken:
+        if registry.has_slug(project.id, slug):
             raise InvalidArguments(f"slug: {slug!r} is taken by another workspace", reason="slug_taken")
         return slug
     source = wanted.branch or wanted.name or ""
     slug = derive_slug(source)
-    if slug in taken:
+    if registry.has_slug(project.id, slug):
         slug = derive_distinct_slug(source)
-    if slug in taken:
+    if registry.has_slug(project.id, slug):
         raise InvalidArguments(f"slug: {slug!r} is taken: pass another one", reason="slug_taken")
     return slug
 
@@ -310,7 +327,8 @@ def _addition(source: Place, settled: _Settled) -> Addition:
         commit=settled.base.commit,
         new_branch=branch if settled.new else None,
         branch=None if settled.new else branch,
-        source=None if source.project.bare and source.workspace.main else source.workspace.worktree,
+        source=_checkout_of(source),
+        like=settled.like,
     )
 
 

@@ -60,7 +60,7 @@ def _refuse_inside_checkout(registry: Registry, folder: Path) -> None:
     while not nearest.is_dir():
         nearest = nearest.parent
     inside = links.find_checkout(nearest) is not None
-    if inside or any(folder.is_relative_to(p.root) for p in registry.list_projects()):
+    if inside or any(registry.find_project_at(above) for above in (folder, *folder.parents)):
         raise ToolFailed(
             "the managed root lies inside a project or another worktree",
             reason="target_inside_checkout",

@@ -2,11 +2,11 @@
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 
 from exeora_ws.errors import ExeoraError
-from exeora_ws.git.opening import open_repository
+from exeora_ws.git.opening import load_libgit2, load_shown_status, open_repository
 from exeora_ws.git.port import LoggedCommit, Repository, Status, Worktree
 from exeora_ws.workspaces import resolve
 from exeora_ws.workspaces.place import Project, Workspace
@@ -15,6 +15,8 @@ from exeora_ws.workspaces.registry import Registry
 CountProcesses = Callable[[], Mapping[str, int]]
 """Counts the live processes of each workspace, by its id."""
 _MOST_THREADS = 8
+_FEW = 4
+"""As many workspaces at most are asked about by processes alone: for more, loading libgit2 takes less than these."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,26 +49,57 @@ class Overview:
 def look_at_all(registry: Registry, project: Project, count_processes: CountProcesses) -> Iterator[Overview]:
     """Look at every workspace of a project in several threads; gives each as soon as it is known.
 
+    Changes are what `git status` shows. It is asked first, in every workspace: the rest is found out beside it.
+
     Raises:
         ToolFailed: the repository itself cannot be read.
     """
     workspaces = [resolve.refresh_branch(project, w) for w in registry.list_workspaces(project.id)]
-    worktrees: dict[str, Worktree] = {}
-    if project.common_dir is not None:
-        worktrees = {str(w.path): w for w in open_repository(project.common_dir).list_worktrees()}
-    counts = count_processes()
     trunk = next((w.branch for w in workspaces if w.main), None)
     with ThreadPoolExecutor(min(_MOST_THREADS, (os.cpu_count() or 1) * 2), "look") as threads:
-        waiting = [
-            threads.submit(_look, registry, project, w, worktrees.get(str(w.worktree)), (trunk, counts.get(w.id, 0)))
-            for w in workspaces
-        ]
+        known = threads.submit(_load_common, project, count_processes, loading=len(workspaces) > _FEW)
+        waiting = [threads.submit(_look_beside, registry, project, w, trunk, known) for w in workspaces]
         try:
             for done in as_completed(waiting):
                 yield done.result()
         finally:
             for future in waiting:
                 future.cancel()
+
+
+@dataclass(frozen=True, slots=True)
+class _Common:
+    """What is asked once for all workspaces."""
+
+    worktrees: Mapping[str, Worktree]
+    counts: Mapping[str, int]
+
+
+def _load_common(project: Project, count_processes: CountProcesses, *, loading: bool) -> _Common:
+    if loading:
+        load_libgit2()
+    worktrees: Sequence[Worktree] = ()
+    if project.common_dir is not None:
+        worktrees = open_repository(project.common_dir).list_worktrees()
+    return _Common({str(w.path): w for w in worktrees}, count_processes())
+
+
+def _look_beside(
+    registry: Registry, project: Project, workspace: Workspace, trunk: str | None, known: "Future[_Common]"
+) -> Overview:
+    changes = _load_changes(project, workspace)
+    common = known.result()
+    worktree = common.worktrees.get(str(workspace.worktree))
+    return _look(registry, project, workspace, worktree, (trunk, common.counts.get(workspace.id, 0)), changes=changes)
+
+
+def _load_changes(project: Project, workspace: Workspace) -> Status | ExeoraError | None:
+    if project.common_dir is None or resolve.find_fault(project, workspace) is not None:
+        return None
+    try:
+        return load_shown_status(workspace.worktree)
+    except ExeoraError as error:
+        return error
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,14 +135,19 @@ def _look(
     workspace: Workspace,
     worktree: Worktree | None,
     more: tuple[str | None, int],
+    *,
+    changes: Status | ExeoraError | None = None,
 ) -> Overview:
     trunk, processes = more
+    changes = changes or _load_changes(project, workspace)
     fault = resolve.find_fault(project, workspace)
     locked = worktree.locked if worktree is not None else None
     seen = Overview(workspace, fault, locked, processes)
-    if fault is not None or project.common_dir is None:
+    if fault is not None or changes is None:
         return seen
     try:
+        if isinstance(changes, ExeoraError):
+            raise changes
         repository = open_repository(workspace.worktree)
         head = repository.head().commit
         return Overview(
@@ -117,7 +155,7 @@ def _look(
             fault,
             locked,
             processes,
-            changes=repository.status(),
+            changes=changes,
             operation=worktree.operation if worktree is not None else None,
             head=head,
             committed_at=repository.read_commit_time(head) if head is not None else None,

@@ -7,9 +7,10 @@ plain-text copy for the hot commands in step (`inventory_file.py`).
 import json
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -58,6 +59,12 @@ CREATE TABLE trusted (
 );
 """,
 )
+
+_PUBLISHED = (
+    f"SELECT {', '.join(inventory_file.PROJECT_FIELDS)} FROM projects ORDER BY slug",  # noqa: S608 - constants
+    f"SELECT {', '.join(inventory_file.WORKSPACE_FIELDS)} FROM workspaces ORDER BY project_id, slug != 'main', slug",  # noqa: S608 - same
+)
+"""What the plain-text copy holds, in its order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +121,7 @@ class Registry:
         with self.database.write() as connection:
             pending = connection.execute("SELECT 1 FROM operations LIMIT 1").fetchone()
             if pending is None:
-                inventory_file.publish(self._places.inventory, _projects(connection), _workspaces(connection, None))
+                inventory_file.publish(self._places.inventory, *map(connection.execute, _PUBLISHED))
 
     def list_projects(self) -> list[Project]:
         """Every project, by slug."""
@@ -125,16 +132,14 @@ class Registry:
         """A project by slug or id."""
         if not is_text(selector):
             return None
-        with self.database.read() as connection:
-            row = connection.execute("SELECT * FROM projects WHERE slug = ?1 OR id = ?1", (selector,)).fetchone()
+        row = self.database.find_row("SELECT * FROM projects WHERE slug = ?1 OR id = ?1", (selector,))
         return _project(row) if row else None
 
     def find_project_at(self, root: Path) -> Project | None:
         """The project registered at exactly this root."""
         if not is_text(str(root)):
             return None
-        with self.database.read() as connection:
-            row = connection.execute("SELECT * FROM projects WHERE root = ?", (str(root),)).fetchone()
+        row = self.database.find_row("SELECT * FROM projects WHERE root = ?", (str(root),))
         return _project(row) if row else None
 
     def list_workspaces(self, project_id: ProjectId) -> list[Workspace]:
@@ -146,30 +151,43 @@ class Registry:
         """A project's workspace by slug or id; nothing else is a selector here."""
         if not is_text(selector):
             return None
-        with self.database.read() as connection:
-            row = connection.execute(
-                "SELECT * FROM workspaces WHERE project_id = ?1 AND (slug = ?2 OR id = ?2)", (project_id, selector)
-            ).fetchone()
+        row = self.database.find_row(
+            "SELECT * FROM workspaces WHERE project_id = ?1 AND (slug = ?2 OR id = ?2)", (project_id, selector)
+        )
         return _workspace(row) if row else None
+
+    def has_slug(self, project_id: ProjectId, slug: Slug) -> bool:
+        """Whether one of a project's workspaces has this slug."""
+        query = "SELECT 1 FROM workspaces WHERE project_id = ? AND slug = ?"
+        with self.database.read() as connection:
+            return connection.execute(query, (project_id, slug)).fetchone() is not None
+
+    def list_workspaces_at(self, folders: Iterable[Path]) -> list[Workspace]:
+        """Those whose worktree or path is one of these folders, by project, main first, then by slug."""
+        named = [str(folder) for folder in folders if is_text(str(folder))]
+        marks = ", ".join("?" * len(named))
+        query = (
+            "SELECT w.* FROM workspaces w JOIN projects p ON p.id = w.project_id "  # noqa: S608 - marks
+            f"WHERE w.worktree IN ({marks}) OR w.path IN ({marks}) ORDER BY p.slug, w.slug != 'main', w.slug"
+        )
+        with self.database.read() as connection:
+            return [_workspace(row) for row in connection.execute(query, (*named, *named))]
 
     def find_root(self, workspace_id: WorkspaceId) -> Path | None:
         """Where a workspace's tools act, by its id alone."""
-        with self.database.read() as connection:
-            row = connection.execute("SELECT path FROM workspaces WHERE id = ?", (workspace_id,)).fetchone()
+        row = self.database.find_row("SELECT path FROM workspaces WHERE id = ?", (workspace_id,))
         return Path(row[0]) if row else None
 
     def find_base(self, workspace_id: WorkspaceId) -> Base | None:
         """What a workspace was made from, if we made it."""
-        with self.database.read() as connection:
-            row = connection.execute(
-                "SELECT base_ref, base_commit FROM workspaces WHERE id = ? AND base_commit IS NOT NULL", (workspace_id,)
-            ).fetchone()
+        row = self.database.find_row(
+            "SELECT base_ref, base_commit FROM workspaces WHERE id = ? AND base_commit IS NOT NULL", (workspace_id,)
+        )
         return Base(*row) if row else None
 
     def find_birth(self, workspace_id: WorkspaceId) -> float:
         """When a workspace was registered, in seconds since 1970; 0 when it is not."""
-        with self.database.read() as connection:
-            row = connection.execute("SELECT created_at FROM workspaces WHERE id = ?", (workspace_id,)).fetchone()
+        row = self.database.find_row("SELECT created_at FROM workspaces WHERE id = ?", (workspace_id,))
         return float(row[0]) if row else 0.0
 
     def list_history(self, workspace_id: WorkspaceId) -> list[State]:
@@ -335,19 +353,23 @@ def _projects(connection: sqlite3.Connection) -> list[Project]:
     return [_project(row) for row in connection.execute("SELECT * FROM projects ORDER BY slug")]
 
 
-def _workspaces(connection: sqlite3.Connection, project_id: ProjectId | None) -> list[Workspace]:
-    where, values = ("WHERE project_id = ?", (project_id,)) if project_id is not None else ("", ())
-    query = f"SELECT * FROM workspaces {where} ORDER BY project_id, slug != 'main', slug"  # noqa: S608 - constants
-    return [_workspace(row) for row in connection.execute(query, values)]
+def _workspaces(connection: sqlite3.Connection, project_id: ProjectId) -> list[Workspace]:
+    query = "SELECT * FROM workspaces WHERE project_id = ? ORDER BY slug != 'main', slug"
+    return [_workspace(row) for row in connection.execute(query, (project_id,))]
+
+
+# Every call has a few of these made, of the same few texts.
+_path = lru_cache(maxsize=4_096)(Path)
+_pure_path = lru_cache(maxsize=256)(PurePosixPath)
 
 
 def _project(row: sqlite3.Row) -> Project:
     return Project(
         id=ProjectId(row["id"]),
         slug=Slug(row["slug"]),
-        root=Path(row["root"]),
-        common_dir=Path(row["common_dir"]) if row["common_dir"] else None,
-        subdirectory=PurePosixPath(row["subdirectory"]),
+        root=_path(row["root"]),
+        common_dir=_path(row["common_dir"]) if row["common_dir"] else None,
+        subdirectory=_pure_path(row["subdirectory"]),
         bare=bool(row["bare"]),
     )
 
@@ -359,8 +381,8 @@ def _workspace(row: sqlite3.Row) -> Workspace:
         slug=Slug(row["slug"]),
         name=row["name"],
         branch=row["branch"],
-        worktree=Path(row["worktree"]),
-        path=Path(row["path"]),
+        worktree=_path(row["worktree"]),
+        path=_path(row["path"]),
         managed=bool(row["managed"]),
     )
 

@@ -89,6 +89,10 @@ def refresh_branch(project: Project, workspace: Workspace) -> Workspace:
 
     What stands in its folder and is not it (a foreign clone, another workspace's link) has no say.
     """
+    if project.common_dir is not None and not project.bare and workspace.worktree == workspace.path:
+        plain = links.read_plain_branch(str(workspace.worktree), str(project.common_dir))
+        if plain is not None:
+            return workspace if plain == (workspace.branch or "") else replace(workspace, branch=plain or None)
     if find_fault(project, workspace) not in (None, "missing_subdirectory") or project.common_dir is None:
         return workspace
     branch = links.read_branch(str(workspace.worktree))
@@ -122,12 +126,12 @@ def find_around(registry: Registry, folder: Path) -> Place | None:
     except ToolFailed as error:
         raise WorkspaceUnavailable(error.message, reason=error.reason, hint=error.hint) from error
     best: Place | None = None
-    for project in registry.list_projects():
-        for workspace in registry.list_workspaces(project.id):
-            if not _contains(project, workspace, folder, checkout.top if checkout else None, checkout is not None):
-                continue
-            if best is None or _depth_of(workspace) > _depth_of(best.workspace):
-                best = Place(project, workspace)
+    for workspace in registry.list_workspaces_at((folder, *folder.parents)):
+        project = require_project(registry, workspace.project_id)
+        if not _contains(project, workspace, folder, checkout.top if checkout else None, checkout is not None):
+            continue
+        if best is None or _depth_of(workspace) > _depth_of(best.workspace):
+            best = Place(project, workspace)
     return best
 
 

@@ -9,6 +9,7 @@ from exeora_ws.database import Database
 from exeora_ws.locks import try_lock
 from exeora_ws.settings import find_places, load_settings
 from exeora_ws.workspaces import trash
+from exeora_ws.workspaces.clearing import clear_tree
 from exeora_ws.workspaces.inventory import name_lock
 from exeora_ws.workspaces.registry import REGISTRY_MIGRATIONS, Registry
 
@@ -22,7 +23,13 @@ def main() -> None:
     registry = Registry(Database(places.database, {"registry": REGISTRY_MIGRATIONS}), places)
     with try_lock(places.locks / "sweeper.lock") as had:
         if had:
-            trash.sweep(registry, lambda common: name_lock(places, common), now=time.time(), most_bytes=most)
+            trash.sweep(
+                registry,
+                lambda common: name_lock(places, common),
+                now=time.time(),
+                most_bytes=most,
+                delete=clear_tree,
+            )
 
 
 if __name__ == "__main__":

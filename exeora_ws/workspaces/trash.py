@@ -155,25 +155,28 @@ def needs_sweep(registry: Registry, *, now: float) -> bool:
 
 def empty(registry: Registry, lock_of: LockOf, project_id: ProjectId) -> tuple[int, int]:
     """Delete everything that was removed from a project for good, as `sweep` does; gives how many went and stayed."""
-    done = [_give_up(registry, lock_of, removed) for removed in list_removed(registry, project_id)]
+    done = [_give_up(registry, lock_of, each, remove_tree) for each in list_removed(registry, project_id)]
     return done.count(True), done.count(False)
 
 
-def sweep(registry: Registry, lock_of: LockOf, *, now: float, most_bytes: int) -> int:
+def sweep(
+    registry: Registry, lock_of: LockOf, *, now: float, most_bytes: int, delete: Callable[[Path], None] = remove_tree
+) -> int:
     """Delete what is expired, then the oldest while all together take more than `most_bytes`.
 
-    Where somebody is at work on the repository its removals are left for the next time. Never waits.
+    Where somebody is at work on the repository its removals are left for the next time. Never waits. `delete` deletes a
+    folder, as far as that can be done.
 
     Returns:
         How many workspaces were deleted for good.
     """
     _measure(registry)
     chosen = list(_choose(list_removed(registry, None), now, most_bytes))
-    return sum(_give_up(registry, lock_of, removed) for removed in chosen)
+    return sum(_give_up(registry, lock_of, removed, delete) for removed in chosen)
 
 
-def _give_up(registry: Registry, lock_of: LockOf, removed: Removed) -> bool:
-    return _expire(registry, lock_of, removed) and delete_for_good(registry, removed)
+def _give_up(registry: Registry, lock_of: LockOf, removed: Removed, delete: Callable[[Path], None]) -> bool:
+    return _expire(registry, lock_of, removed) and delete_for_good(registry, removed, delete)
 
 
 def _measure(registry: Registry) -> None:
@@ -221,10 +224,10 @@ def _expire(registry: Registry, lock_of: LockOf, removed: Removed) -> bool:
     return not busy
 
 
-def delete_for_good(registry: Registry, removed: Removed) -> bool:
+def delete_for_good(registry: Registry, removed: Removed, delete: Callable[[Path], None] = remove_tree) -> bool:
     """Delete an expired removal: files, kept objects, row. False when some of its files resist; the row stays then."""
     folder = Path(removed.facts.trash)
-    remove_tree(folder)
+    delete(folder)
     if os.path.lexists(folder):
         return False
     _release(removed.facts)

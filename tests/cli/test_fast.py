@@ -17,7 +17,6 @@ from support.commandline import CommandLine, child_environment
 from support.repositories import RepositoryMaker, git
 
 HEAVY = ("typer", "pygit2", "json", "sqlite3", "dataclasses", "pathlib", "re", "platformdirs", "msgspec", "logging")
-CHEAP = {"__future__", "encodings.ascii"}
 PROBE = """
 import sys
 sys.argv = ["exeora", *sys.argv[1:]]
@@ -51,6 +50,8 @@ def answer_both(exeora: CommandLine, words: tuple[str, ...], folder: Path, monke
         ("--json", "list"),
         ("--project", "app", "list"),
         ("list", "--project", "app", "--json"),
+        ("list", "--status", "--json"),
+        ("--project", "app", "list", "--json", "--status"),
         ("path",),
         ("path", "@"),
         ("path", "main", "--json"),
@@ -88,7 +89,7 @@ def test_nothing_heavy_is_imported(exeora: CommandLine, feature: Path, sealed: d
     loaded = done.stderr.strip().split(",")
     assert "exeora_cli.fast" in loaded
     assert not {name.split(".")[0] for name in loaded} & set(HEAVY), loaded
-    assert {name for name in loaded if not name.startswith(("exeora_cli", "exeora_ws"))} <= CHEAP, loaded
+    assert {name for name in loaded if not name.startswith(("exeora_cli", "exeora_ws"))} == set(), loaded
 
 
 def test_nothing_heavy_is_imported_to_complete(exeora: CommandLine, feature: Path, sealed: dict[str, str]):
@@ -101,7 +102,22 @@ def test_nothing_heavy_is_imported_to_complete(exeora: CommandLine, feature: Pat
         check=False,
     )
     assert done.stdout == "feat-x\nfeat/x\n"
-    assert {n for n in done.stderr.strip().split(",") if not n.startswith(("exeora_cli", "exeora_ws"))} <= CHEAP
+    assert {n for n in done.stderr.strip().split(",") if not n.startswith(("exeora_cli", "exeora_ws"))} == set()
+
+
+def test_states_are_told_without_what_parses_commands_and_serves(exeora, feature: Path, sealed: dict[str, str]):
+    done = subprocess.run(
+        [sys.executable, "-c", PROBE, "list", "--status", "--json"],
+        cwd=feature,
+        env=child_environment(sealed),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0
+    loaded = {name.split(".")[0] for name in done.stderr.strip().split(",")}
+    assert "exeora_ws" in loaded
+    assert not loaded & {"typer", "pydantic", "mcp", "pygit2"}
 
 
 def test_odd_names_and_states_are_answered_the_same(exeora: CommandLine, feature: Path, repository: Path, monkeypatch):
@@ -126,6 +142,9 @@ def test_odd_names_and_states_are_answered_the_same(exeora: CommandLine, feature
         ("list", "extra"),
         ("list", "-w", "main"),
         ("list", "--json=1"),
+        ("list", "--status"),
+        ("list", "--status", "--fast", "--json"),
+        ("list", "--status", "--json", "extra"),
         ("--project", "no-such", "list"),
         ("--project", "", "list"),
         ("path", "no-such"),
@@ -260,3 +279,40 @@ def test_the_data_folder_is_where_the_settings_put_it(monkeypatch, tmp_path: Pat
     monkeypatch.delenv("EXEORA_DATA_DIR")
     assert find_data_folder(os.environ) == str(find_places().data)
     assert find_data_folder(os.environ, "win32") is None
+
+
+@pytest.mark.parametrize("words", [("remove", "feat/x"), ("-w", "feat-x", "remove", "--json")], ids=" ".join)
+def test_a_plain_remove_waits_for_no_typer(exeora, repository, feature, sealed, words: tuple[str, ...]):
+    done = subprocess.run(
+        [sys.executable, "-c", PROBE, *words],
+        env=child_environment(sealed),
+        cwd=repository,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert {"typer", "pydantic", "pygit2", "mcp"} & set(done.stderr.splitlines()[-1].split(",")) == set()
+    assert not feature.exists()
+    assert "feat-x" in done.stdout
+
+
+@pytest.mark.parametrize("json", [(), ("--json",)], ids=["text", "json"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("remove", "feat-x"),
+        ("remove", "main"),
+        ("remove", "nowhere"),
+        ("remove", "@"),
+        ("--project", "no", "remove", "x"),
+    ],
+)
+def test_a_refused_remove_says_the_same(
+    exeora, repository, feature, monkeypatch, words: tuple[str, ...], json: tuple[str, ...]
+):
+    (feature / "new").write_text("mine")
+    hot, slow = answer_both(exeora, (*words, *json), repository, monkeypatch)
+    assert hot == slow
+    assert hot.code != 0
+    assert (feature / "new").exists()

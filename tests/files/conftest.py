@@ -9,6 +9,7 @@ from exeora_ws.files.editing import Keeping
 from exeora_ws.files.reach import Reach
 from exeora_ws.files.ripgrep import Ripgrep, find_ripgrep
 from exeora_ws.files.snapshots import Snapshots
+from exeora_ws.git.contents import list_contents, list_tracked_ignored
 from exeora_ws.git.excludes import find_excludes_file
 from exeora_ws.processes.piped import spawn_piped
 
@@ -37,4 +38,5 @@ def keeping(tmp_path: Path) -> Keeping:
 @pytest.fixture
 def ripgrep(sealed: dict[str, str]) -> Ripgrep:
     """The real binary."""
-    return Ripgrep(find_ripgrep(os.environ), spawn_piped, os.environ, find_excludes_file)
+    asking = (find_excludes_file, list_contents, list_tracked_ignored)
+    return Ripgrep(find_ripgrep(os.environ), spawn_piped, os.environ, *asking)

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from exeora_ws import storage
 from exeora_ws.cancellation import Cancellation
 from exeora_ws.errors import Cancelled, InvalidArguments, ToolFailed
 from exeora_ws.files import reading
@@ -235,3 +236,59 @@ def test_a_range_of_a_2_gb_file_costs_less_than_20_mb(top: Path):
     grown, total, length, last = done.stdout.split()
     assert int(grown) < 20_000
     assert (int(total), int(length), last) == (40_001, 12_000, "010999")
+
+
+@pytest.fixture
+def large(top: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A file that is worth remembering, old enough to be."""
+    monkeypatch.setattr(storage, "_SETTLED_NS", -1)
+    file = top / "f"
+    file.write_bytes(b"0123456789\n" * 150_000)
+    return file
+
+
+def count_counts(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    counted = []
+    count = reading._count_lines
+
+    def note(*arguments):
+        counted.append(1)
+        return count(*arguments)
+
+    monkeypatch.setattr(reading, "_count_lines", note)
+    return counted
+
+
+def test_who_reads_on_in_a_large_file_has_nothing_counted_again(large: Path, monkeypatch: pytest.MonkeyPatch):
+    counted = count_counts(monkeypatch)
+    text, calls = read_all(large.parent, "f", 500_000)
+    assert text.encode() == large.read_bytes()
+    assert calls > 3
+    assert len(counted) == 1
+
+
+@pytest.mark.parametrize("change", ["grown", "same size", "replaced"])
+def test_a_file_that_was_written_is_counted_again(large: Path, monkeypatch: pytest.MonkeyPatch, change: str):
+    first = read(large.parent, "f")
+    assert first.next_line is not None
+    if change == "grown":
+        with large.open("ab") as stream:
+            stream.write(b"more\n" * 10)
+    elif change == "same size":
+        with large.open("r+b") as stream:
+            stream.write(b"\n" * 22)
+    else:
+        large.unlink()
+        large.write_bytes(b"\n" * 1_650_000)
+    counted = count_counts(monkeypatch)
+    again = read(large.parent, "f", offset=first.next_line)
+    assert counted
+    assert again.total_lines == large.read_bytes().count(b"\n")
+
+
+def test_a_file_that_is_new_may_change_unseen_and_is_not_remembered(top: Path, monkeypatch: pytest.MonkeyPatch):
+    (top / "f").write_bytes(b"0123456789\n" * 150_000)
+    first = read(top, "f")
+    counted = count_counts(monkeypatch)
+    assert read(top, "f", offset=first.next_line).total_lines == 150_000
+    assert counted

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from exeora_ws.errors import ToolFailed
+from exeora_ws.git import seeding
 from exeora_ws.git.opening import load_libgit2, open_repository
 from exeora_ws.git.port import Addition
 
@@ -65,11 +66,13 @@ while True:
 Compare = Callable[[Path], Path]
 
 
-@pytest.fixture(params=["git reads", "libgit2 reads"])
-def compare(request, tmp_path) -> Compare:
+@pytest.fixture(params=["git reads", "libgit2 reads", "copying"])
+def compare(request, tmp_path, monkeypatch) -> Compare:
     """Add one worktree by us and one by git, from the same source, and compare them; gives ours."""
     if request.param == "libgit2 reads":
         load_libgit2()
+    if request.param == "copying":
+        monkeypatch.setattr(seeding, "SEED_INDEX_BYTES", 0)
 
     def run(source: Path) -> Path:
         ours, theirs = tmp_path / "ours", tmp_path / "theirs"

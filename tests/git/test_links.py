@@ -2,10 +2,12 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from exeora_ws.errors import ToolFailed
+from exeora_ws.git import links
 from exeora_ws.git.links import find_checkout, find_link_fault, find_main_fault
 
 from support.repositories import commit_file, git
@@ -309,3 +311,38 @@ def test_the_configuration_is_read_as_git_reads_it(make_repository, tmp_path):
     commit_file(other, "a", "b")
     assert seen(other) == (other, tmp_path / "kept", other, False)
     assert Path(git(other, "rev-parse", "--show-toplevel")) == other
+
+
+def _damage(worktree: Path, admin: Path, common: Path) -> dict[str, Callable[[], object]]:
+    return {
+        "sound": lambda: None,
+        "detached": lambda: git(worktree, "checkout", "-q", "--detach"),
+        "no link": (worktree / ".git").unlink,
+        "a repository": lambda: ((worktree / ".git").unlink(), git(worktree, "init", "-q")),
+        "no commondir": (admin / "commondir").unlink,
+        "no head": (admin / "HEAD").unlink,
+        "head of tables": lambda: (admin / "HEAD").write_text("ref: refs/heads/.invalid\n"),
+        "head elsewhere": lambda: (admin / "HEAD").write_text("ref: refs/remotes/a/b\n"),
+        "no back link": (admin / "gitdir").unlink,
+        "other back link": lambda: (admin / "gitdir").write_text("/elsewhere/.git\n"),
+        "relative back link": lambda: (admin / "gitdir").write_text(os.path.relpath(worktree / ".git", admin) + "\n"),
+        "link with a slash": lambda: (worktree / ".git").write_text(f"gitdir: {admin}/\n"),
+        "link without newline": lambda: (worktree / ".git").write_text(f"gitdir: {admin}"),
+        "link to itself": lambda: (worktree / ".git").write_text(f"gitdir: {admin.parent}/.\n"),
+        "link to main": lambda: (worktree / ".git").write_text(f"gitdir: {common}\n"),
+        "gone": lambda: worktree.rename(worktree.with_name("moved")),
+        "a link to it": lambda: (worktree.rename(worktree.with_name("moved")), worktree.symlink_to("moved")),
+    }
+
+
+@pytest.mark.parametrize("damage", list(_damage(Path(), Path(), Path())))
+def test_the_short_look_at_a_worktree_says_what_the_long_one_says_or_nothing(make_repository, damage: str):
+    top = make_repository()
+    worktree = top.parent / "linked"
+    git(top, "worktree", "add", "-q", "-b", "topic/x", str(worktree))
+    _damage(worktree, top / ".git/worktrees/linked", top / ".git")[damage]()
+    short = links.read_plain_branch(str(worktree), str(top / ".git"))
+    if short is not None:
+        assert links.find_link_fault(str(worktree), str(top / ".git")) is None
+        assert links.read_branch(str(worktree)) == short
+    assert (short is not None) == (damage in ("sound", "detached", "a link to it"))

@@ -1,12 +1,23 @@
+import shutil
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from exeora_ws.git import status
+from exeora_ws.git.opening import open_repository
 from exeora_ws.git.port import Status
 from exeora_ws.git.status import parse_status
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from support.repositories import commit_file, git
+
+
+@pytest.fixture(autouse=True, params=["one git", "two at once"])
+def halves(request, monkeypatch) -> None:
+    """Each as for a small checkout, and as for a large one."""
+    monkeypatch.setattr(status, "HALVED_INDEX_BYTES", 0 if request.param == "two at once" else 1 << 40)
+
 
 CLEAN = Status((), (), (), (), (), ())
 
@@ -241,3 +252,39 @@ def test_any_path_is_parsed_whole(one, two):
     assert parse_status(text) == Status(
         staged=(one, one), unstaged=(two,), untracked=(one,), ignored=(two,), conflicted=(one,), submodules=(two,)
     )
+
+
+NAMES = st.sampled_from(("a", "b", "c.log", "build", "deep", "x y", "*", "\u00e4"))
+PATHS = st.lists(NAMES, min_size=1, max_size=4).map("/".join)
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    tracked=st.sets(PATHS, max_size=4),
+    others=st.sets(PATHS, max_size=8),
+    folders=st.sets(PATHS, max_size=2),
+    ignore=st.sampled_from(("", "*.log\n", "build/\n*.log\n", "/deep/*\n!/deep/a\n", "*\n!*/\n", "deep/\n")),
+    ignored=st.booleans(),
+)
+def test_two_at_once_see_what_one_sees(make_repository, monkeypatch, tracked, others, folders, ignore, ignored):
+    shutil.rmtree(make_repository.folder, ignore_errors=True)
+    top = make_repository()
+    plant(top, tracked)
+    git(top, "add", "-A", "--force")
+    (top / ".gitignore").write_text(ignore)
+    plant(top, others)
+    for folder in folders:
+        with suppress(OSError):
+            (top / folder).mkdir(parents=True)
+    seen = []
+    for most in (0, 1 << 40):
+        monkeypatch.setattr(status, "HALVED_INDEX_BYTES", most)
+        seen.append(open_repository(top).status(ignored=ignored))
+    assert seen[0] == seen[1]
+
+
+def plant(top: Path, paths: set[str]) -> None:
+    for path in sorted(paths):
+        with suppress(OSError):
+            (top / path).parent.mkdir(parents=True, exist_ok=True)
+            (top / path).write_text(path)

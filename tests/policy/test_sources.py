@@ -82,7 +82,7 @@ def test_an_unchanged_old_file_is_not_read_again(root: Path, monkeypatch: pytest
     book = PolicyBook()
     path = write(root, 'mode = "read_only"\n')
     book.load_policy(root, root, {})
-    monkeypatch.setattr("exeora_ws.policy.sources._SETTLED_NS", -1)
+    monkeypatch.setattr("exeora_ws.storage._SETTLED_NS", -1)
     book.load_policy(root, root, {})
     path.chmod(0o644)  # a new ctime: read again, then known
     book.load_policy(root, root, {})

@@ -15,6 +15,7 @@ import pytest
 from exeora_ws.app import App, open_app
 from exeora_ws.serve.conversation import Conversation, Visitor
 from exeora_ws.serve.log import keep_log
+from exeora_ws.serve.service import Service
 from exeora_ws.serve.tokens import TokenBook
 from exeora_ws.settings import find_places
 from exeora_ws.tools.call import Face
@@ -77,7 +78,7 @@ def connect(sealed):
     async def connected(era, scope="all", **options):
         app = mcp_server.open_fixture()
         visitor = Visitor(Face.STDIO, mcp_server.find_scope(app, scope), "session-1")
-        conversation = Conversation(app.calls, lambda _ctx: visitor, manual=mcp_server.MANUAL)
+        conversation = Conversation(Service(app.calls, mcp_server.MANUAL), lambda _ctx: visitor)
         forget = app.news.subscribe(conversation.notify_tools_changed)
         async with anyio.create_task_group() as beside:
             beside.start_soon(conversation.announce)

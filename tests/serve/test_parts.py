@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from contextlib import suppress
 from functools import partial
 
@@ -15,13 +16,18 @@ import uvicorn
 from exeora_ws.cancellation import Step
 from exeora_ws.errors import InvalidArguments, ToolFailed
 from exeora_ws.limits import LIST_PAGE_BYTES, RESULT_BYTES
-from exeora_ws.serve import listening
+from exeora_ws.serve import jsontext, listening
+from exeora_ws.serve.crew import Crew
 from exeora_ws.serve.failures import FailureLimit
 from exeora_ws.serve.hosts import LOOPBACK, choose_hosts, is_host_allowed, is_origin_allowed
 from exeora_ws.serve.lifetime import end_before_leaving, look_after
 from exeora_ws.serve.listing import describe_output, page_of
 from exeora_ws.serve.log import keep_log
+from exeora_ws.serve.peer import Peer
+from exeora_ws.serve.pipes import LineReader, LineWriter
 from exeora_ws.serve.progress import ProgressLine
+from exeora_ws.serve.readers import Readers
+from exeora_ws.serve.reception import Arrival
 from exeora_ws.serve.results import HTTP_WIRE_BYTES, show_error, show_outcome
 from exeora_ws.serve.running import announce_server, list_servers
 from exeora_ws.tools.call import Outcome
@@ -367,3 +373,77 @@ def test_what_a_server_does_beside_its_work_may_fail(caplog):
 
     anyio.run(look_after, fail, "looking")
     assert "looking failed" in caplog.text
+
+
+@pytest.mark.parametrize("kind", ["pipe", "file"])
+def test_lines_are_read_in_order_also_when_all_readers_are_busy(tmp_path, kind):
+    lines = [b"wait %d" % number for number in range(6)] + [b"go"]
+    if kind == "pipe":
+        near, far = os.pipe()
+        os.write(far, b"\n".join(lines[:3]) + b"\n")
+    else:
+        (tmp_path / "lines").write_bytes(b"\n".join(lines))
+        near, far = os.open(tmp_path / "lines", os.O_RDONLY), -1
+    go, ended, seen, done = threading.Event(), threading.Event(), [], []
+
+    def receive(line):
+        seen.append(line)
+        if line == b"go":
+            go.set()
+            return None
+        return lambda: done.append(go.wait(10))
+
+    arrival = Arrival(LineReader(near), LineWriter(1), Peer())
+    Readers(arrival, receive, Crew(8), ended.set, most=2).start()
+    if kind == "pipe":
+        for line in lines[3:]:
+            os.write(far, line + b"\n")
+        os.close(far)
+    assert ended.wait(10)
+    assert seen == lines
+    end = time.monotonic() + 10
+    while len(done) < 6 and time.monotonic() < end:
+        time.sleep(0.01)
+    assert done == [True] * 6
+
+
+@given(st.lists(st.binary(max_size=40).map(lambda data: data.replace(b"\n", b"")), max_size=8), st.booleans())
+def test_lines_are_what_stands_between_newlines(lines, ended):
+    near, far = os.pipe()
+    os.write(far, b"\n".join(lines) + (b"\n" if ended else b""))
+    os.close(far)
+    reader = LineReader(near)
+    got = []
+    while (line := reader.read()) is not None:
+        got.append(line)
+    os.close(near)
+    assert got == [line for line in lines if line.strip()]
+    assert reader.ended
+
+
+TEXT = st.text(st.characters(exclude_categories=["Cs"]))
+NUMBERS = st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False, allow_infinity=False)
+JSON = st.recursive(
+    st.none() | st.booleans() | NUMBERS | TEXT,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXT, inner),
+    max_leaves=12,
+)
+
+
+@given(JSON, st.booleans())
+def test_json_is_read_and_written_as_the_standard_library_does(value, escaped):
+    assert jsontext.parse(json.dumps(value, ensure_ascii=escaped).encode()) == value
+    assert json.loads(jsontext.render(value)) == value
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", " ", "nonsense", "[1", "1 2", '{"a":1,"a":2}', "NaN", "-Infinity", "1e999", "-0", "9" * 20),
+        '"\\ud800"',
+        "[" * 120 + "]" * 120,
+    ],
+)
+def test_what_parsers_read_differently_is_refused(text):
+    with pytest.raises(ValueError):  # noqa: PT011 - several kinds
+        jsontext.parse(text.encode())

@@ -78,9 +78,16 @@ def serve() -> None:
 
 
 def call(fatal: int, project: str, kind: str, name: str, arguments: dict) -> None:
-    """Make one call of a tool, or of a method of `app.upkeep`; print its steps and what it came to."""
+    """Make one call of a tool, or of a method of `app.upkeep`; print its steps and what it came to.
+
+    With `copying`, a new worktree is made of copies, however small it is.
+    """
     from exeora_ws.app import open_app
     from exeora_ws.database import Database
+    from exeora_ws.git import seeding
+
+    if arguments.pop("copying", False):
+        seeding.SEED_INDEX_BYTES = 0
 
     steps = Steps(fatal)
     connection_of = Database._connection

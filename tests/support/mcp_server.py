@@ -1,6 +1,6 @@
 """A real server with the catalog's tools and some that misbehave on purpose.
 
-python mcp_server.py stdio --scope all|SLUG|read-only
+python mcp_server.py stdio all|SLUG|read-only [plain]
 python mcp_server.py http PORT
 """
 
@@ -162,8 +162,8 @@ FIXTURES = [
 ]
 
 MANUAL = Manual(
-    instructions=lambda scope: f"Instructions for {'an account' if scope.account else 'a project'}.",
-    prompts=(Prompt("coding_agent", "Coding agent", "How to work here.", lambda scope: f"account={scope.account}"),),
+    instructions=lambda account: f"Instructions for {'an account' if account else 'a project'}.",
+    prompts=(Prompt("coding_agent", "Coding agent", "How to work here.", lambda account: f"account={account}"),),
 )
 
 
@@ -194,22 +194,24 @@ def find_scope(app, text: str) -> Scope:
     return Scope(bound=app.inventory.require_project(text).id)
 
 
-def serve_on_stdio(scope: str) -> None:
+def serve_on_stdio(scope: str, how: str = "") -> None:
     from exeora_ws.serve.stdio import serve_stdio
 
     app = open_fixture()
-    serve_stdio(app, find_scope(app, scope), manual=MANUAL)
+    serve_stdio(app, find_scope(app, scope), manual=MANUAL, plain=how == "plain")
 
 
 def serve_on_http(port: str) -> None:
     """Print each event as a line of JSON."""
     from exeora_ws.serve.http import HttpOptions, serve_http
+    from exeora_ws.serve.tokens import TokenBook
 
     def tell(event):
         print(json.dumps({"event": event.kind, **event.facts}), flush=True)
 
-    serve_http(open_fixture(), HttpOptions(port=int(port), on_event=tell, manual=MANUAL))
+    app = open_fixture()
+    serve_http(app, TokenBook(app.places), HttpOptions(port=int(port), on_event=tell, manual=MANUAL))
 
 
 if __name__ == "__main__":
-    {"stdio": serve_on_stdio, "http": serve_on_http}[sys.argv[1]](sys.argv[2])
+    {"stdio": serve_on_stdio, "http": serve_on_http}[sys.argv[1]](*sys.argv[2:])

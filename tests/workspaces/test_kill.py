@@ -23,7 +23,7 @@ def facts(app: App, repository: Path) -> dict[str, object]:
     root = Path(os.environ["XDG_DATA_HOME"]) / "exeora/workspaces/app"
     copied = inventory_file.read(str(find_places().inventory))
     assert copied is not None, "the plain-text copy is missing"
-    assert sorted(w["slug"] for w in copied[1] if w["slug"] != "main") == sorted(rows)
+    assert sorted(w["slug"] for w in copied.list_workspaces(project.id) if w["slug"] != "main") == sorted(rows)
     for workspace in rows.values():
         assert app.inventory.find_fault(project, workspace) is None
         assert git(workspace.worktree, "status", "--porcelain") == ""
@@ -55,13 +55,15 @@ def count_steps(run: Forker, tool: str, **arguments: object) -> int:
     return int(printed["steps"])
 
 
-def test_create_is_whole_or_not_there_at_every_step(repository: Path, run: Forker):
-    steps = count_steps(run, "create_workspace", branch="x")
+@pytest.mark.parametrize("copying", [False, True])
+def test_create_is_whole_or_not_there_at_every_step(repository: Path, run: Forker, copying: bool):
+    steps = count_steps(run, "create_workspace", branch="x", copying=copying)
     assert steps > 20
     run(0, "remove_workspace", workspace="x", deleteBranch=True)
     seen = set()
-    for fatal in range(1, steps + 1):
-        run(fatal, "create_workspace", branch="x")
+    # What is before and after the copying is the same as without.
+    for fatal in range(1, steps + 1, 4 if copying else 1):
+        run(fatal, "create_workspace", branch="x", copying=copying)
         now = facts(open_app(), repository)
         assert now in (ABSENT, PRESENT), f"step {fatal}: {now}"
         seen.add(str(now))

@@ -53,6 +53,9 @@ def mcp(
     stage: Annotated[
         str | None, typer.Option("--stage", metavar="NAME", help="Whose turn of the plan it is.", show_default=False)
     ] = None,
+    plain: Annotated[
+        bool, typer.Option("--plain", hidden=True, help="Have the protocol library answer everything.")
+    ] = False,
 ) -> None:
     """Serve MCP over stdio, for a client that starts this command.
 
@@ -74,7 +77,7 @@ def mcp(
     # Clients show a server's error output where they say what is wrong with it.
     session.app.upstreams.report_to(lambda line: answer.narrate([line]))
     manual = HOUSE_MANUAL if session.offers_default else Manual()
-    serve_stdio(session.app, session.bind(project), calls=calls, manual=manual)
+    serve_stdio(session.app, session.bind(project), calls=calls, manual=manual, plain=plain)
 
 
 def _open_planned(session: Session, plan: Path, stage: str | None) -> Any:

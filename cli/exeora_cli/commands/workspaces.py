@@ -7,12 +7,11 @@ from typing import Annotated, Any
 import typer
 from exeora_ws.errors import InvalidArguments
 
-from exeora_cli import answer, listing, render
-from exeora_cli.directive import leave_if_gone
+from exeora_cli import answer, listing, removing, render
 from exeora_cli.group import Group
 from exeora_cli.listing import show_none
 from exeora_cli.parameters import MaybeNamed, Name, Slug
-from exeora_cli.session import Session, explain_no_project, session_of
+from exeora_cli.session import explain_no_project, session_of
 
 group = Group("Workspaces")
 
@@ -122,7 +121,7 @@ def attach(
 def detach(ctx: typer.Context, workspace: MaybeNamed = None) -> None:
     """Disconnect a workspace and end what runs in it. Its folder and branch stay."""
     session = session_of(ctx)
-    project, slug = _require_named(session, "detach", workspace)
+    project, slug = removing.require_named(session, "detach", workspace)
     session.show(session.make("detach_workspace", {"workspace": slug}, project), render.show_detached)
 
 
@@ -153,16 +152,7 @@ def remove(
     The workspace must be named: the current directory's is never meant by itself. A shell that stands in it is taken to
     main (see shell-init).
     """
-    session = session_of(ctx)
-    project, slug = _require_named(session, "remove", workspace)
-    around = session.find_around_quietly()
-    arguments = {"workspace": slug, "force": force, "deleteBranch": delete_branch}
-    result = session.make("remove_workspace", arguments, project)
-    if now:
-        session.app.upkeep.give_up(result["workspace"]["id"])
-        result.pop("restorableUntil", None)
-    session.show(result, render.show_removed)
-    leave_if_gone(session, around)
+    removing.remove(session_of(ctx), workspace, force=force, delete_branch=delete_branch, now=now)
 
 
 @group.command(
@@ -192,17 +182,3 @@ def path(ctx: typer.Context, workspace: MaybeNamed = None) -> None:
 
 def _given(arguments: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in arguments.items() if value is not None}
-
-
-def _require_named(session: Session, command: str, workspace: str | None) -> tuple[Any, str]:
-    """Give project and slug for a command that never means the current directory's workspace by itself."""
-    if workspace is not None:
-        session.options.take("workspace", workspace)
-    if session.options.workspace is None:
-        raise InvalidArguments(
-            f"{command} needs a workspace to be named",
-            reason="missing_workspace",
-            hint=f"exeora {command} WORKSPACE; exeora list names them",
-        )
-    project = session.require_project()
-    return project, session.resolve(project, session.options.workspace)
