@@ -1,7 +1,6 @@
 """What is printed: the answer on stdout, narration and errors on stderr, one JSON document with `--json`."""
 
 import json
-import os
 import sys
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -9,6 +8,7 @@ from typing import Any
 import msgspec
 from exeora_ws.errors import Code, ExeoraError
 
+from exeora_cli.output import drop_stdout, write_all
 from exeora_cli.plain import SCHEMA, show_block, show_text
 
 DONE, FAILED, USAGE, BUG, REFUSED = range(5)
@@ -113,16 +113,20 @@ class ReaderGone(BaseException):
     """
 
 
+class Unwritten(Exception):
+    """The answer could not be written; `__cause__` is the reason. That is no bug, and no failure of what was asked."""
+
+
 def _write(stream: Any, data: bytes) -> None:
     try:
-        stream.flush()
-        stream.buffer.write(data)
-        stream.buffer.flush()
+        write_all(stream, data)
     except BrokenPipeError:
         raise ReaderGone from None
+    except OSError as error:
+        raise Unwritten from error
 
 
 def quiet_pipe() -> int:
     """Give up on a stdout whose reader has gone, without a word; gives the exit code of SIGPIPE."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    drop_stdout()
     return SIGNALLED + _PIPE

@@ -74,7 +74,7 @@ def test_it_is_whole_or_taken_back_whenever_it_is_killed(app: App, project: Proj
     assert status(root) == ""
     seen = set()
     steps = counted["steps"]
-    for fatal in (*range(1, steps - 160, 50), *range(steps - 160, steps, 13)):  # creating has a test of its own
+    for fatal in (*range(1, steps - 60, 16), *range(steps - 60, steps, 4)):  # creating has a test of its own
         if "x" in {w.slug for w in app.inventory.list_workspaces(project)}:
             place = app.inventory.require_place(project, "x")
             app.inventory.remove(place, force=True, delete_branch=True, now=True, cancellation=Cancellation())
