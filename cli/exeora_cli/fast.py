@@ -7,6 +7,7 @@ everything else, every error included, gives None and takes the slow way, which 
 import os
 import sys
 
+from exeora_cli.output import write_all
 from exeora_cli.plain import SCHEMA, list_lines, render_json
 from exeora_cli.snapshot import Snapshot, Unusual
 
@@ -74,8 +75,7 @@ def answer(words: "list[str]") -> "int | None":
     except (Unusual, OSError, UnicodeEncodeError):
         return None
     # An error while writing (a closed pipe, a full disk) is the caller's to report: the answer was right.
-    sys.stdout.buffer.write(data)
-    sys.stdout.buffer.flush()
+    write_all(sys.stdout, data)
     return 0
 
 

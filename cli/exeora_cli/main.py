@@ -12,6 +12,10 @@ def start() -> int:
     After a hot command nothing is there that has to be ended in good order (whatever has threads or something to do at
     the end imports `threading`), and taking Python down would take a fifth of the time of the answer.
     """
+    if None in (sys.stdin, sys.stdout, sys.stderr):
+        from exeora_cli.output import replace_closed
+
+        replace_closed()
     code = main()
     if "threading" not in sys.modules:
         sys.stdout.flush()
@@ -37,6 +41,10 @@ def _answer(words: list[str]) -> int:
         from exeora_cli.answer import quiet_pipe
 
         return quiet_pipe()
+    except OSError as error:
+        from exeora_cli.output import tell_unwritten
+
+        return tell_unwritten(error)
     if code is not None:
         return code
     from exeora_cli.program import run

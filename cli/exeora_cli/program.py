@@ -15,6 +15,7 @@ from exeora_cli import answer, completion
 from exeora_cli.bug_log import record_bug, with_log_path
 from exeora_cli.commands import GROUPS
 from exeora_cli.group import Program, show_help, spread_options
+from exeora_cli.output import tell_unwritten
 from exeora_cli.session import Session
 from exeora_cli.wording import for_shell
 
@@ -33,8 +34,6 @@ def run(words: list[str]) -> int:
         return answer.quiet_pipe()
     except KeyboardInterrupt:
         return answer.SIGNALLED + signal.SIGINT
-    except answer.ReaderGone:
-        return answer.quiet_pipe()
     except Exception as error:  # noqa: BLE001  every error is told in one way
         return explain(error, json=json, speaks_tools=session.speaks_tools)
 
@@ -49,6 +48,8 @@ def explain(error: Exception, *, json: bool, speaks_tools: bool = False) -> int:
     """
     places = find_places()
     keep_log(places)
+    if isinstance(error, answer.Unwritten) and isinstance(error.__cause__, OSError):
+        return tell_unwritten(error.__cause__)
     if isinstance(error, ExeoraError):
         told = with_log_path(error, places.log) if isinstance(error, InternalError) else error
     elif isinstance(error, typer.TyperException):

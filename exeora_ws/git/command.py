@@ -3,6 +3,7 @@
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -19,7 +20,10 @@ from exeora_ws.git.messages import describe_failure
 from exeora_ws.limits import GIT_FETCH_SECONDS, GIT_POPULATE_SECONDS, GIT_READ_SECONDS, KILL_GRACE_MS
 
 _DROPPED = frozenset({"GIT_EXTERNAL_DIFF", "GIT_DIFF_OPTS", "GIT_PAGER", "PAGER"})
-_READ_OPTIONS = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null")
+# A configuration that came along from another system may say that names differ in more than case; here they need not,
+# and git would pass over a file beside one that is tracked.
+_CASE = ("-c", "core.ignoreCase=false") if sys.platform == "linux" else ()
+_READ_OPTIONS = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", *_CASE)
 _CHANGE_OPTIONS = ("-c", "core.fsmonitor=false")
 WORKERS = ("-c", "checkout.workers=8", "-c", "checkout.thresholdForParallelism=1")
 """Options for a git that writes many files."""

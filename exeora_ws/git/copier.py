@@ -33,7 +33,7 @@ _TRIED_ENOUGH = 256
 _COUNT_BYTES = 8
 # All files but those without any attribute that changes what a checkout writes.
 _CONVERTED = tuple(f":(exclude,attr:!filter !ident !crlf !working-tree-encoding {eol})" for eol in ("!eol", "eol=lf"))
-_FALSE = ("false", "no", "off", "0", "")
+_TRUE, _FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0", "")  # other spellings are left to git
 _UNSUITED = ("core.ignorecase", "core.sparsecheckout", "core.splitindex")
 _NEEDED = ("core.symlinks", "core.filemode")
 _SHAPING = ("index.", "feature.", "core.untrackedcache", "core.sharedrepository")
@@ -145,10 +145,8 @@ def is_converting(settings: bytes) -> bool:
     return (
         found.get("core.autocrlf", "") not in (*_FALSE, "input")
         or found.get("core.eol", "lf") not in ("lf", "native")
-        or any(
-            found.get(key, "") not in _FALSE for key in ("core.ignorecase", "core.sparsecheckout", "core.splitindex")
-        )
-        or any(found.get(key, "true") in _FALSE for key in ("core.symlinks", "core.filemode"))
+        or any(found.get(key, "") not in _FALSE for key in _UNSUITED)
+        or any(found.get(key, "true") not in _TRUE for key in _NEEDED)
     )
 
 

@@ -17,7 +17,8 @@ from exeora_ws.limits import COPYING_PROCESSES, SEED_INDEX_BYTES
 
 _HOOKS = ("post-checkout", "post-index-change")
 _ROOT = str(Path(__file__).parents[2])
-_PROGRAM = "import sys; sys.path.insert(0, sys.argv.pop(1)); from exeora_ws.git.copier import main; main()"
+# Last on the path: what is installed beside us may be named like a module of Python's own.
+_PROGRAM = "import sys; sys.path.append(sys.argv.pop(1)); from exeora_ws.git.copier import main; main()"
 
 
 def can_seed(git: Git, checkout: Checkout) -> bool:
@@ -54,6 +55,8 @@ def _has_replacements(common_dir: str) -> bool:
 
 
 def _has_hooks(git: Git, checkout: Checkout, settings: bytes) -> bool:
+    if b"\0hook." in b"\0" + settings:  # newer gits take hooks out of the configuration
+        return True
     folder = f"{checkout.common_dir}/hooks"
     if b"\0core.hookspath\n" in b"\0" + settings:
         folder = os.path.join(git.folder, git.change("rev-parse", "--git-path", "hooks").text)

@@ -1,8 +1,10 @@
 """`git status` as the value of the port, and what it does not show: submodules' own commits, files marked unchanged."""
 
+import hashlib
 import os
+import stat
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Generic, TypeVar
@@ -10,7 +12,7 @@ from typing import Generic, TypeVar
 from exeora_ws.errors import ToolFailed
 from exeora_ws.git import gitfiles
 from exeora_ws.git.command import Git, decode, encode
-from exeora_ws.git.index_file import OFFSETS, PLAIN, RESOLVED, TREES, Index, Unsuited
+from exeora_ws.git.index_file import OFFSETS, PLAIN, RESOLVED, TREES, Index, Unsuited, hash_name
 from exeora_ws.git.port import Status
 from exeora_ws.limits import HALVED_INDEX_BYTES
 
@@ -18,6 +20,7 @@ _ORDINARY_FIELDS = 8
 _RENAMED_FIELDS = 9
 _UNMERGED_FIELDS = 10
 _GITLINK = "160000"
+_LINK = "120000"
 _GITLINK_MODE = 0o160000.to_bytes(4, "big")
 _SHA1_BYTES = 20
 _FEW = 200
@@ -26,12 +29,14 @@ T = TypeVar("T")
 
 def load_status(git: Git, top: Path, *, ignored: bool) -> Status:
     """Ask git for the state of a checkout, and look at what it passes over; as needed where something may be lost."""
-    found = load_plain_index(git.git_dir)
-    if found is not None:
+    # What main has there stays there, as main does.
+    modules = f"{git.git_dir}/modules" if os.path.lexists(git.git_dir / "commondir") else ""
+    if not os.path.isdir(modules) and load_plain_index(git.git_dir) is not None:
         return _load_halves(git, ignored=ignored)
     status = _ask(git, "--untracked-files=normal", ignored=ignored)
     index = load_index(git)
-    unsaved = _list_unsaved_submodules(index, top, "")
+    seen: set[str] = set()
+    unsaved = [*_list_unsaved_submodules(index, top, "", seen), *_list_unsaved_remains(modules, seen)]
     hidden = _list_hidden_changes(git, index, top)
     return replace(
         status,
@@ -150,46 +155,98 @@ class Marked:
     submodules: dict[str, str]
     hidden: dict[str, str]
     """Files marked assume-unchanged or skip-worktree, whose changes `git status` does not show."""
+    hidden_links: dict[str, str]
+    """Symbolic links that are marked so."""
 
 
 def load_index(git: Git) -> Marked:
     """Ask for the index in one go; almost every record is an ordinary file and passed over."""
-    found = Marked({}, {})
+    found = Marked({}, {}, {})
     for record in git.read("ls-files", "-v", "--stage", "-z").out.split(b"\0"):
         if record.startswith((b"H 100", b"H 120")) or not record:
             continue
         facts, _, path = decode(record).partition("\t")
-        tag, mode, commit, _ = facts.split(" ")
+        tag, mode, name, _ = facts.split(" ")
         if mode == _GITLINK:
-            found.submodules[path] = commit
+            found.submodules[path] = name
         elif tag == "S" or tag.islower():
-            found.hidden[path] = commit
+            (found.hidden_links if mode == _LINK else found.hidden)[path] = name
     return found
 
 
 def _list_hidden_changes(git: Git, index: Marked, top: Path) -> list[str]:
-    """List the marked files that are there and differ from what the index records."""
-    present = [path for path in index.hidden if "\n" not in path and _is_plain_file(top / path)]
-    if not present:
-        return []
-    asked = encode("".join(f"{path}\n" for path in present))
+    """List the marked paths where something is that differs from what the index records."""
+    links = [path for path, recorded in index.hidden_links.items() if _hash_link(top / path, recorded) != recorded]
+    kinds = {path: kind for path in index.hidden if (kind := _find_kind(top / path))}
+    files = [path for path, kind in kinds.items() if kind == stat.S_IFREG]
+    others = [path for path in kinds if kinds[path] != stat.S_IFREG]
+    if not files:
+        return [*links, *others]
+    asked = b"".join(_quote(encode(path)) + b"\n" for path in files)
     hashes = git.read("hash-object", "--stdin-paths", stdin=asked).text.split("\n")
-    return [path for path, found in zip(present, hashes, strict=True) if found != index.hidden[path]]
+    return [*links, *others, *(p for p, found in zip(files, hashes, strict=True) if found != index.hidden[p])]
 
 
-def _is_plain_file(path: Path) -> bool:
-    return os.path.isfile(path) and not os.path.islink(path)
+def _find_kind(path: Path) -> int | None:
+    """Give what is at a path (as `stat.S_IFMT` does), None when nothing is."""
+    try:
+        return stat.S_IFMT(os.lstat(path).st_mode)
+    except OSError:
+        return None
 
 
-def _list_unsaved_submodules(index: Marked, top: Path, prefix: str) -> Iterator[str]:
-    """List initialised submodules, nested ones too, with commits that neither their record nor a remote has."""
+def _hash_link(path: Path, recorded: str) -> str:
+    """Name the object that a link is; whatever else is there has no name, and nothing is as it is recorded."""
+    kind = _find_kind(path)
+    if kind != stat.S_IFLNK:
+        return "" if kind else recorded
+    leads_to = os.fsencode(os.readlink(path))
+    return hashlib.new(hash_name(recorded), b"blob %d\0" % len(leads_to) + leads_to, usedforsecurity=False).hexdigest()
+
+
+def _quote(path: bytes) -> bytes:
+    """Quote a path as git takes one from a line: it drops a CR at the end, and reads what begins with a quote as C."""
+    if not path.startswith(b'"') and b"\n" not in path and b"\r" not in path:
+        return path
+    for character, escaped in ((b"\\", b"\\\\"), (b'"', b'\\"'), (b"\n", b"\\n"), (b"\r", b"\\r")):
+        path = path.replace(character, escaped)
+    return b'"' + path + b'"'
+
+
+def _list_unsaved_submodules(index: Marked, top: Path, prefix: str, seen: set[str]) -> Iterator[str]:
+    """List initialised submodules, nested ones too, with commits that neither their record nor a remote has.
+
+    The Git folders of all of them go into `seen`.
+    """
     for path, recorded in index.submodules.items():
         folder = top / path
         inner = _open_submodule(folder)
         if inner is not None:
+            seen.add(os.path.realpath(inner.git_dir))
             if _has_unsaved_commits(inner, recorded):
                 yield prefix + path
-            yield from _list_unsaved_submodules(load_index(inner), folder, f"{prefix}{path}/")
+            yield from _list_unsaved_submodules(load_index(inner), folder, f"{prefix}{path}/", seen)
+
+
+def _list_unsaved_remains(modules: str, seen: Collection[str]) -> Iterator[str]:
+    """List the repositories of submodules that are checked out no more, with commits that no remote has, by name."""
+    for git_dir in _find_modules(modules):
+        # It still names the folder that it had, which may be gone.
+        if os.path.realpath(git_dir) not in seen and _has_unsaved_commits(
+            Git(Path(git_dir), Path(git_dir)), None, f"--work-tree={git_dir}"
+        ):
+            yield os.path.relpath(git_dir, modules)
+
+
+def _find_modules(folder: str) -> Iterator[str]:
+    for entry in sorted(os.scandir(folder), key=lambda e: e.name) if os.path.isdir(folder) else ():
+        if not entry.is_dir(follow_symlinks=False):
+            continue
+        if gitfiles.is_git_dir(entry.path):
+            yield entry.path
+            yield from _find_modules(f"{entry.path}/modules")
+        else:
+            yield from _find_modules(entry.path)
 
 
 def _open_submodule(folder: Path) -> Git | None:
@@ -198,9 +255,10 @@ def _open_submodule(folder: Path) -> Git | None:
     return Git(folder, Path(git_dir)) if git_dir is not None and gitfiles.is_git_dir(git_dir) else None
 
 
-def _has_unsaved_commits(inner: Git, recorded: str) -> bool:
-    known = inner.read("cat-file", "-e", recorded + "^{commit}", ok=(0, 1, 128)).code == 0
-    excluded = [recorded] if known else []
-    kept = inner.read("for-each-ref", "--count=1", "refs/stash").out
-    found = inner.read("rev-list", "--max-count=1", "HEAD", "--branches", "--not", "--remotes", *excluded, ok=(0, 128))
+def _has_unsaved_commits(inner: Git, recorded: str | None, *options: str) -> bool:
+    known = recorded and inner.read(*options, "cat-file", "-e", recorded + "^{commit}", ok=(0, 1, 128)).code == 0
+    excluded = [recorded] if recorded and known else []
+    kept = inner.read(*options, "for-each-ref", "--count=1", "refs/stash").out
+    asked = ("rev-list", "--max-count=1", "HEAD", "--branches", "--not", "--remotes", *excluded)
+    found = inner.read(*options, *asked, ok=(0, 128))
     return bool(kept or found.out)

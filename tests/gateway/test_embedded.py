@@ -66,25 +66,19 @@ async def test_one_command_is_enough_and_nothing_is_left_of_it(host, tmp_path):
         gateway.discard()
 
 
-def test_a_nats_server_that_dies_is_started_again(host):
+def test_a_nats_server_that_dies_is_started_again_and_dies_with_its_gateway(host):
     gateway = Gateway(host, *OWN)
     try:
         first = read_server(host)
         os.kill(first, signal.SIGKILL)
         assert "started again" in gateway.wait("warning")["message"]
-        assert read_server(host) != first
+        second = read_server(host)
+        assert second != first
         assert host.exeora("gateway", "token", "list", "--json").document["tokens"][0]["name"] == "first"
-        assert gateway.end() == 0
-        assert not is_alive(read_server(host))
+        gateway.kill()
+        eventually(lambda: not is_alive(second))
     finally:
         gateway.discard()
-
-
-def test_a_gateway_that_is_killed_takes_its_nats_server_along(host):
-    gateway = Gateway(host, *OWN)
-    server = read_server(host)
-    gateway.kill()
-    eventually(lambda: not is_alive(server))
 
 
 def test_at_a_terminal_it_says_what_to_do_next_and_ends_by_ctrl_c(host):

@@ -406,6 +406,21 @@ class TestWhenGitDoesIt:
         git(top, "pack-refs", "--all")
         assert not seeding.can_seed(command.Git(top, top / ".git"), open_repository(top).require_source(top))
 
+    def test_a_hook_in_the_configuration(self, codes, top, tmp_path):
+        git(top, "config", "hook.mine.event", "post-checkout")
+        git(top, "config", "hook.mine.command", "true")
+        compare(top, tmp_path)
+        assert codes == []
+
+    @pytest.mark.parametrize("spelt", ["false", "00"])
+    def test_a_setting_however_it_is_spelt(self, codes, top, tmp_path, spelt):
+        (top / "link").symlink_to("README.md")
+        git(top, "add", "-A")
+        git(top, "commit", "-qm", "link")
+        git(top, "config", "core.symlinks", spelt)
+        compare(top, tmp_path)
+        assert codes == []
+
     @pytest.mark.parametrize("setting", ["core.autocrlf", "core.ignorecase", "core.splitIndex", "core.sparseCheckout"])
     def test_a_setting_that_changes_what_is_written(self, codes, top, tmp_path, setting):
         git(top, "config", setting, "true")
@@ -436,7 +451,7 @@ class TestWhenGitDoesIt:
 
     def test_the_program_ends_in_the_middle(self, codes, top, tmp_path, monkeypatch):
         broken = "import os, exeora_ws.git.copier as c; c.write_all = lambda *a: os._exit(9); c.main()"
-        monkeypatch.setattr(seeding, "_PROGRAM", f"import sys; sys.path.insert(0, sys.argv.pop(1)); {broken}")
+        monkeypatch.setattr(seeding, "_PROGRAM", f"import sys; sys.path.append(sys.argv.pop(1)); {broken}")
         compare(top, tmp_path)
         assert codes == [9]
 

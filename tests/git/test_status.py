@@ -90,6 +90,13 @@ class TestPlainFiles:
         (top / "né\tw").write_text("")
         assert opened(top).status().untracked == ("né\tw",)
 
+    def test_a_name_that_differs_in_case_alone_counts(self, opened_by_git, top):
+        (top / "readme.md").write_text("mine")
+        if (top / "README.md").read_text() == "mine":
+            pytest.skip("here names in another case are the same")
+        git(top, "config", "core.ignoreCase", "true")
+        assert opened_by_git(top).status().untracked == ("readme.md",)
+
     def test_an_intent_to_add_counts(self, opened, top):
         (top / "new").write_text("x")
         git(top, "add", "-N", "new")
@@ -124,6 +131,31 @@ class TestFilesMarkedUnchanged:
         (top / "README.md").write_text("my own settings")
         assert git(top, "status", "--porcelain") == ""
         assert opened_by_git(top).status().unstaged == ("README.md",)
+
+    @pytest.mark.parametrize("name", ["a\nb", '"q', '"q"', "cr\r", "back\\slash"])
+    def test_one_with_a_name_that_lines_do_not_hold(self, opened_by_git, top, name):
+        commit_file(top, name, "before\n")
+        git(top, "update-index", "--assume-unchanged", name)
+        assert opened_by_git(top).status() == CLEAN
+        (top / name).write_text("after!\n")
+        assert opened_by_git(top).status().unstaged == (name,)
+
+    def test_what_is_something_else_by_now_counts(self, opened_by_git, top):
+        (top / "link").symlink_to("one")
+        git(top, "add", "-A")
+        git(top, "commit", "-qm", "link")
+        marked = ("README.md", "src/file-0.txt", "src/file-1.txt", "link")
+        git(top, "update-index", "--skip-worktree", *marked)
+        assert opened_by_git(top).status() == CLEAN
+        for name in marked:
+            (top / name).unlink()
+        assert opened_by_git(top).status() == CLEAN
+        (top / "README.md").symlink_to("mine")
+        (top / "src/file-0.txt").mkdir()
+        (top / "src/file-0.txt" / "mine").write_text("mine")
+        (top / "link").symlink_to("two")
+        assert git(top, "status", "--porcelain") == ""
+        assert opened_by_git(top).status().unstaged == ("README.md", "link", "src/file-0.txt")
 
     def test_its_line_endings_are_converted_before_it_is_compared(self, opened_by_git, top):
         git(top, "config", "core.autocrlf", "true")
@@ -215,6 +247,20 @@ class TestSubmodules:
         (outer / "libs/inner/README.md").write_text("changed")
         git(outer / "libs/inner", "stash")
         assert submodules() == ("libs/inner",)
+
+    def test_a_commit_of_one_that_is_checked_out_no_more(self, opened_by_git, outer, tmp_path):
+        work = tmp_path / "work"
+        git(outer, "worktree", "add", "-q", str(work))
+        git(work, "submodule", "--quiet", "update", "--init", "--recursive")
+        git(work / "libs/inner", "checkout", "-q", "-b", "precious")
+        commit_file(work / "libs/inner", "a", "b")
+        git(work, "submodule", "--quiet", "deinit", "-f", "--all")
+        assert git(work, "status", "--porcelain", "--ignore-submodules=none") == ""
+        assert opened_by_git(work).status().submodules == ("libs/inner",)
+        git(work, "rm", "-q", "libs/inner")
+        git(work, "commit", "-qm", "gone")
+        assert opened_by_git(work).status().submodules == ("libs/inner",)
+        assert opened_by_git(outer).status() == CLEAN
 
     def test_staged_is_staged(self, opened_by_git, outer):
         commit_file(outer / "libs/inner", "a", "b")

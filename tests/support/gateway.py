@@ -19,7 +19,7 @@ import httpx2
 import pytest
 from exeora_ws.app import App, open_app
 from exeora_ws.errors import ExeoraError
-from exeora_ws.fleet.buckets import BUCKETS, SLUGS_BUCKET, TOKENS_BUCKET, Bucket, ensure_buckets
+from exeora_ws.fleet.buckets import SLUGS_BUCKET, TOKENS_BUCKET, Bucket, ensure_buckets
 from exeora_ws.fleet.clock import FleetClock
 from exeora_ws.fleet.gateway import Lines, connect_lines
 from exeora_ws.fleet.home import FleetAddress, FleetHome, operate
@@ -204,24 +204,15 @@ class Fleet:
 
         eventually(ensure, 30)
 
-    async def is_whole(self) -> bool:
-        """Whether every server has what the others have, so that another may go."""
+    def find_leader(self) -> int:
+        """Which server leads the stream of the audit."""
 
-        async def ask(client: NatsClient) -> bool:
-            stream = client.jetstream(timeout=2)
-            names = [f"KV_{name}" for name in BUCKETS] + [AUDIT_STREAM]
-            groups = [(await stream.stream_info(name)).cluster for name in names]
-            return all(
-                group is not None and group.leader and all(peer.current for peer in group.replicas or ())
-                for group in groups
-            )
+        async def ask(client: NatsClient) -> str:
+            group = (await client.jetstream(timeout=2).stream_info(AUDIT_STREAM)).cluster
+            return str(group.leader) if group is not None else ""
 
-        def look() -> bool:
-            with suppress(ExeoraError), self.connected() as (lines, _):
-                return lines.state.run(ask, 5)
-            return False
-
-        return await anyio.to_thread.run_sync(look)
+        with self.connected() as (lines, _):
+            return int(lines.state.run(ask, 5).removeprefix("n"))
 
     def start_gateway(self, *words: str) -> Gateway:
         gateway = Gateway(self.hub, *(words or self.name_servers()))
@@ -365,8 +356,8 @@ class World:
 
 
 @contextmanager
-def run_world(folder: Path, *, gateways: int = 2, servers: dict[str, Any] | None = None) -> Iterator["World"]:
-    """Run a fleet of two machines: `one` with projects `app` and `web`, `two` with another `app`."""
+def run_world(folder: Path, *, servers: dict[str, Any] | None = None) -> Iterator["World"]:
+    """Run a fleet of two gateways and two machines: `one` with projects `app` and `web`, `two` with another `app`."""
     fleet = Fleet(folder)
     try:
         with own_environment(fleet.hub.environment):
@@ -376,7 +367,7 @@ def run_world(folder: Path, *, gateways: int = 2, servers: dict[str, Any] | None
                 if servers and name in servers:
                     host.write_servers(servers[name])
                 projects[name] = {slug: add_project(host, slug) for slug in slugs}
-        running = [fleet.start_gateway() for _ in range(gateways)]
+        running = [fleet.start_gateway(*fleet.name_servers(), *options) for options in ((), ("--toolset", "sandbox"))]
         credentials = {name: fleet.add_machine(name) for name in ("one", "two")}
         one = fleet.start_machine("one", credentials["one"])
         eventually(lambda: "app" in list_fleet_slugs(fleet))

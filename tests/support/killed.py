@@ -1,14 +1,18 @@
 """Run calls in processes that are killed with SIGKILL at their Nth step.
 
 A step is anything the process does to the world: every Python audit event that opens for writing, makes, renames,
-removes or starts a process, and every SQL statement. The product has no hook for this; the interpreter has.
+removes or starts a process, and every SQL statement that changes what others can see. The product has no hook for this;
+the interpreter has. What leaves the world as it was is no step, since a kill before it and one after it are the same:
+unnamed files, devices, locks (the kernel releases them), reading the database, what a transaction holds until its end.
 """
 
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 TESTS = Path(__file__).parents[1]
@@ -25,11 +29,12 @@ _EVENTS = frozenset(
         "os.truncate",
         "subprocess.Popen",
         "os.posix_spawn",
-        "shutil.rmtree",
-        "shutil.copyfile",
-        "fcntl.flock",
     )
 )
+
+
+_ENDING = ("COMMIT", "END", "RELEASE")
+_READING = ("SELECT", "BEGIN", "ROLLBACK", "PRAGMA", "SAVEPOINT")
 
 
 class Steps:
@@ -48,13 +53,20 @@ class Steps:
             os.kill(os.getpid(), signal.SIGKILL)
 
     def audit(self, event: str, arguments: tuple[object, ...]) -> None:
-        if self.armed and event in _EVENTS and not (event == "open" and _reads(arguments)):
+        if self.armed and event in _EVENTS and not (event == "open" and _leaves_no_trace(*arguments)):
+            self.step()
+
+    def trace(self, connection: sqlite3.Connection, statement: str) -> None:
+        word = statement.split(None, 1)[0].upper()
+        if word in _ENDING or not (connection.in_transaction or word in _READING):
             self.step()
 
 
-def _reads(arguments: tuple[object, ...]) -> bool:
-    flags = arguments[2]
-    return isinstance(flags, int) and not flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT)
+def _leaves_no_trace(path: object, _mode: object, flags: object) -> bool:
+    if isinstance(flags, int) and not flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT):
+        return True
+    # A folder that is opened for writing is where an unnamed file is made.
+    return path in (os.devnull, os.fsencode(os.devnull)) or (isinstance(path, str | bytes) and os.path.isdir(path))
 
 
 def serve() -> None:
@@ -94,7 +106,7 @@ def call(fatal: int, project: str, kind: str, name: str, arguments: dict) -> Non
 
     def traced(self: Database):
         connection = connection_of(self)
-        connection.set_trace_callback(steps.step)
+        connection.set_trace_callback(partial(steps.trace, connection))
         return connection
 
     Database._connection = traced

@@ -160,7 +160,7 @@ def test_a_rebase_is_whole_or_not_begun_whenever_it_is_killed(app: App, project:
     assert counted is not None
     assert counted["outcome"] == {}
     seen = set()
-    for fatal in range(1, counted["steps"] + 1, 4):
+    for fatal in range(1, counted["steps"] + 1, 2):
         git(project.root, "reset", "-q", "--keep", base)
         git(top, "reset", "-q", "--keep", head)
         run.upkeep(fatal, "merge", **asked)
