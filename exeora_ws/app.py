@@ -92,6 +92,10 @@ class App:
         for close in self.session_closers:
             close(session)
 
+    def end_upstreams(self) -> None:
+        """End the upstream servers, for good."""
+        self.upstreams.close()
+
     def close(self) -> None:
         """End everything this process has started. A server calls it at its end."""
         self.upstreams.close()

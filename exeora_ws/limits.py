@@ -84,3 +84,25 @@ PORT_FIRST = 20_000
 PORT_LAST = 29_999
 PRUNE_AGE_SECONDS = 3_600
 SQUASH_SEARCH_COMMITS = 1_000
+
+CALLS_AT_ONCE = 128
+"""Calls that a server carries out at the same time; further ones wait for their turn."""
+CALL_END_SECONDS = 4.0
+"""How long a call that was taken back is waited for: a process tree gets 2 s before it is killed."""
+
+FLEET_MESSAGE_BYTES = 16_000_000
+"""Largest message between a gateway and a machine, put together from its frames."""
+FLEET_CALLS_AT_ONCE = 128
+"""Calls that one machine has in hand; further ones are refused, not queued."""
+FLEET_ALIVE_SECONDS = 2.0
+"""How often a gateway says that it is there, and a machine that a call goes on."""
+FLEET_SILENT_CALL_SECONDS = 6.0
+"""A call that nothing is heard of that long is lost to its caller; a machine that nobody hears takes its calls back."""
+FLEET_SILENT_GATEWAY_SECONDS = 15.0
+"""A gateway that is not heard that long has lost its sessions."""
+FLEET_LOST_SECONDS = 60.0
+"""A connection that has been gone that long is gone for good: a machine ends what it runs for gateways."""
+FLEET_DOCUMENT_BYTES = 900_000
+"""One project's record in the inventory of the fleet, its catalog of upstream tools included, compressed."""
+FLEET_START_SECONDS = 5.0
+"""How long a call may take from the gateway to its beginning on the machine; a later one does not begin."""

@@ -21,10 +21,20 @@ ROOMS["tools"] = BELOW_TOOLS
 ROOMS["toolsets"] = BELOW_TOOLS | {"tools"}
 ROOMS["upstream"] = WORDS | {"tools.spec"}
 ROOMS["app"] = BELOW_TOOLS | {"tools", "toolsets", "upstream"}
-ROOMS["serve"] = WORDS | {"app", "tools.spec", "tools.call", "tools.services"}
+ROOMS["fleet"] = ROOMS["app"] | {"app"}
+ROOMS["serve"] = WORDS | {"app", "tools.spec", "tools.call", "tools.services", "tools.core", "tools.tokens"}
 # The words of a question that a client's person is asked, and the texts that go out with the handshake.
 ROOMS["serve"] |= {"policy.gate", "policy.question", "skills.prompt"}
-ROOMS["exeora_cli"] = WORDS | {"app", "tools.spec", "tools.call", "tools.services", "serve", "workspaces.place"}
+ROOMS["exeora_cli"] = WORDS | {
+    "app",
+    "tools.spec",
+    "tools.call",
+    "tools.services",
+    "tools.tokens",
+    "serve",
+    "fleet",
+    "workspaces.place",
+}
 # The tools as a shell has them and what they list, what a person does with policy, and the text for agents.
 ROOMS["exeora_cli"] |= {"tools.shell", "processes.everywhere", "policy", "skills.prompt"}
 # What there is to say of upstream servers without a server of ours.
@@ -39,6 +49,8 @@ ONLY = {
     "prompt_toolkit": {"exeora_cli"},
     "subprocess": {"git", "processes"},
     "multiprocessing": set(),
+    "nats": {"fleet"},
+    "nkeys": {"fleet"},
 }
 
 

@@ -9,7 +9,7 @@ import msgspec
 from exeora_ws.errors import Code, ExeoraError
 
 from exeora_cli.output import drop_stdout, write_all
-from exeora_cli.plain import SCHEMA, show_text
+from exeora_cli.plain import SCHEMA, show_block, show_text
 
 DONE, FAILED, USAGE, BUG, REFUSED = range(5)
 """Exit codes (contract, section 11)."""
@@ -59,9 +59,14 @@ def print_document(facts: Mapping[str, Any]) -> None:
     _write(sys.stdout, render_document(facts))
 
 
-def print_lines(lines: Iterable[str]) -> None:
-    """Print lines on stdout, names that are not UTF-8 as the bytes they are."""
-    _write(sys.stdout, "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogateescape"))
+def print_lines(lines: Iterable[str], *, styled: bool = False) -> None:
+    """Print lines on stdout, as the bytes they are; at a terminal nothing in them acts on it.
+
+    With `styled` they were made for a terminal, by us, with what is not ours escaped.
+    """
+    text = "".join(f"{line}\n" for line in lines)
+    shown = show_block(text) if sys.stdout.isatty() and not styled else text
+    _write(sys.stdout, shown.encode("utf-8", "surrogateescape"))
 
 
 def print_bytes(data: bytes) -> None:

@@ -25,20 +25,30 @@ class Group:
         prefix: the word in front of the commands (`project` for `project add`); None for commands of the top.
         about: one sentence for the help of a prefix.
         main: what the prefix alone does; it shows its help unless there is something.
+        inside: the group whose prefix stands before this one's.
     """
 
     def __init__(
-        self, title: str, prefix: str | None = None, about: str = "", main: CommandFunction | None = None
+        self,
+        title: str,
+        prefix: str | None = None,
+        about: str = "",
+        main: CommandFunction | None = None,
+        inside: "Group | None" = None,
     ) -> None:
         self.title = title
         self.prefix = prefix
         self.about = about
+        self._inside = inside
         self._typer = typer.Typer(rich_markup_mode=None, no_args_is_help=False)
+        self._epilog: str | None = None
         self.names: list[str] = []
         self.documents: dict[str, str] = {}
         """For each command, what its JSON document holds (docs/cli.md is made of it)."""
         if prefix is not None:
             self._typer.callback(invoke_without_command=True)(main or show_help)
+        if inside is not None:
+            inside._typer.add_typer(self._typer, name=prefix, help=about)  # noqa: SLF001  of its own kind
 
     def command(
         self, name: str, examples: str, document: str, *, takes_command: bool = False
@@ -51,26 +61,43 @@ class Group:
             document: what its JSON document holds, for the reference.
             takes_command: its arguments are another command: from the first on, options are that one's.
         """
-        self.documents[name if self.prefix is None else f"{self.prefix} {name}"] = document
-        lines = [line.strip() for line in examples.strip().splitlines()]
+        self.documents[" ".join((*self._words, name))] = document
         self.names.append(name)
         return self._typer.command(
             name,
-            epilog="\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines),
+            epilog=write_examples(examples),
             context_settings={"allow_interspersed_args": not takes_command},
         )
+
+    def describe_main(self, examples: str, document: str) -> None:
+        """Say of what the prefix alone does what `command` says of a command."""
+        self.documents[" ".join(self._words)] = document
+        self._epilog = write_examples(examples)
+
+    @property
+    def _words(self) -> tuple[str, ...]:
+        """The words in front of the commands."""
+        before = () if self._inside is None else self._inside._words  # noqa: SLF001  of its own kind
+        return before if self.prefix is None else (*before, self.prefix)
 
     def add_to(self, root: typer.Typer) -> None:
         """Add the commands to the program."""
         if self.prefix is None:
             root.add_typer(self._typer)
-        else:
-            root.add_typer(self._typer, name=self.prefix, help=self.about)
+        elif self._inside is None:
+            root.add_typer(self._typer, name=self.prefix, help=self.about, epilog=self._epilog)
 
     @property
     def shown_names(self) -> list[str]:
         """What the program's help lists of it."""
+        if self._inside is not None:
+            return []
         return self.names if self.prefix is None else [self.prefix]
+
+
+def write_examples(examples: str) -> str:
+    """Give command lines, one a line, as the end of a help has them."""
+    return "\b\nExamples:\n" + "\n".join(f"  {line.strip()}" for line in examples.strip().splitlines())
 
 
 def show_help(context: typer.Context) -> None:

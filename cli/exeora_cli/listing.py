@@ -47,7 +47,7 @@ def _show_rows(session: Session, project: "Project", current: str | None, *, sta
         rows = _list(session, project, stated=True)
         cells = [HEADING, *(make_row(row, current) for row in rows)]
         styles = [("dim",) * len(HEADING), *(choose_styles(row, current) for row in rows)]
-        answer.print_lines(lay_out(cells, styles, coloured=wants_colour(sys.stdout)))
+        answer.print_lines(lay_out(cells, styles, coloured=wants_colour(sys.stdout)), styled=True)
 
 
 def _paint(session: Session, project: "Project", current: str | None) -> None:

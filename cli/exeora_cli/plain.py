@@ -52,6 +52,11 @@ def show_text(text: str) -> str:
     return shown if shown.isprintable() else shown.encode("unicode_escape").decode("ascii")
 
 
+def show_block(text: str) -> str:
+    """The same for a text of several lines with tabs, which stay."""
+    return "\n".join("\t".join(map(show_text, line.split("\t"))) for line in text.split("\n"))
+
+
 def measure(text: str) -> int:
     """Give how many columns of a terminal a text takes: an ideograph has two, an accent of its own none."""
     if text.isascii():

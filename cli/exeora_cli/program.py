@@ -30,10 +30,10 @@ def run(words: list[str]) -> int:
     json = "--json" in (words[: words.index("--")] if "--" in words else words)
     try:
         return _run(words, session)
+    except (answer.ReaderGone, BrokenPipeError):
+        return answer.quiet_pipe()
     except KeyboardInterrupt:
         return answer.SIGNALLED + signal.SIGINT
-    except answer.ReaderGone:
-        return answer.quiet_pipe()
     except Exception as error:  # noqa: BLE001  every error is told in one way
         return explain(error, json=json, speaks_tools=session.speaks_tools)
 
@@ -48,8 +48,6 @@ def explain(error: Exception, *, json: bool, speaks_tools: bool = False) -> int:
     """
     places = find_places()
     keep_log(places)
-    if isinstance(error, answer.ReaderGone | BrokenPipeError):
-        return answer.quiet_pipe()
     if isinstance(error, answer.Unwritten) and isinstance(error.__cause__, OSError):
         return tell_unwritten(error.__cause__)
     if isinstance(error, ExeoraError):

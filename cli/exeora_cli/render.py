@@ -123,4 +123,4 @@ def _git_row(worktree: Facts) -> tuple[str, ...]:
 
 def show_tools(result: Facts) -> Shown:
     """One line a tool: its name and what it is for."""
-    return Shown(align([(tool["name"], tool["title"]) for tool in result["tools"]]))
+    return Shown(align([(show_text(tool["name"]), show_text(tool["title"])) for tool in result["tools"]]))

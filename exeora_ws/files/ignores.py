@@ -9,6 +9,7 @@ By rising rank: the global excludes file, `.git/info/exclude`, each `.gitignore`
 """
 
 import os
+import re
 import stat as modes
 from collections.abc import Callable, Mapping
 from functools import cache
@@ -99,7 +100,7 @@ class Ignores:
         for line in lines:
             try:
                 GitIgnoreSpec.from_lines([line])
-            except ValueError:
+            except (ValueError, re.error):
                 continue  # Git passes over what it cannot read, too
             good.append(line)
         return GitIgnoreSpec.from_lines(good)

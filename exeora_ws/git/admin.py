@@ -116,10 +116,15 @@ def remove(common_dir: Path, worktree: Worktree) -> None:
 
 
 def discard(common_dir: Path, name: str) -> None:
-    """Delete an entry, whatever it says. Without `gitdir`, which goes first, no Git sees it any more."""
+    """Delete an entry, whatever it says.
+
+    Without `gitdir` no Git sees it any more. The index goes before that: what has lost its `gitdir` and still has an
+    index was not being deleted, so it may be somebody's (see `list_remains`).
+    """
     folder = common_dir / "worktrees" / name
-    with suppress(FileNotFoundError):
-        os.unlink(folder / "gitdir")
+    for first in ("index", "gitdir"):
+        with suppress(FileNotFoundError):
+            os.unlink(folder / first)
     with suppress(FileNotFoundError):
         shutil.rmtree(folder)
     with suppress(OSError):
@@ -136,7 +141,7 @@ def discard_remains(common_dir: Path, folder_name: str) -> None:
         entry = common_dir / "worktrees" / name
         ours = name == folder_name or (name.startswith(folder_name) and name[len(folder_name) :].isdecimal())
         lock_reason = read_lock(str(entry))
-        left = (ours and lock_reason is None) or lock_reason == _BEING_MADE
+        left = (ours and lock_reason is None and not _has_index(entry)) or lock_reason == _BEING_MADE
         if left and not os.path.lexists(entry / "gitdir"):
             discard(common_dir, name)
 
@@ -280,13 +285,39 @@ def _link_or_copy(source: str, target: str) -> None:
     shutil.copy2(source, target, follow_symlinks=False)
 
 
-def list_remains(common_dir: Path) -> list[str]:
-    """List entries without `gitdir` that are neither locked nor new: a crash left them, and Git does not see them."""
+def list_remains(common_dir: Path) -> list[tuple[str, bool]]:
+    """List entries without `gitdir` that are neither locked nor new: a crash left them, and Git does not see them.
+
+    Each with whether it is empty of work: one with an index may hold what is staged in a folder that still leads to
+    it, and only lacks the way back.
+    """
     named = {entry.name for entry in load_entries(common_dir)}
     before = time.time() - _REMAINS_SECONDS
     parent = common_dir / "worktrees"
     unnamed = [name for name in list_folders(common_dir) if name not in named]
-    return [n for n in unnamed if read_lock(str(parent / n)) is None and _is_older(parent / n, before)]
+    left = [n for n in unnamed if read_lock(str(parent / n)) is None and _is_older(parent / n, before)]
+    return [(name, not _has_index(parent / name)) for name in left]
+
+
+def _has_index(entry: Path) -> bool:
+    return os.path.lexists(entry / "index")
+
+
+def find_forsaken(common_dir: Path, folder: Path) -> str | None:
+    """Find the entry that a folder's `.git` leads to and that has lost its way back; None when there is none."""
+    link = gitfiles.read_git_link(f"{folder}/.git")
+    entry = os.path.realpath(link) if link is not None else ""
+    name = os.path.basename(entry)
+    whole = entry == f"{common_dir}/worktrees/{name}" and gitfiles.is_git_dir(entry)
+    return name if whole and not os.path.lexists(f"{entry}/gitdir") else None
+
+
+def reconnect(common_dir: Path, folder: Path) -> None:
+    """Give the entry that a folder's `.git` leads to its lost way back."""
+    name = find_forsaken(common_dir, folder)
+    if name is None:
+        raise ToolFailed("the folder leads to no record that lacks only its way back", reason="stale")
+    replace_file(common_dir / "worktrees" / name / "gitdir", os.fsencode(f"{folder}/.git\n"), mode=0o644)
 
 
 def list_stale_locks(common_dir: Path) -> list[str]:

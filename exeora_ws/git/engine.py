@@ -206,12 +206,12 @@ class Engine(ABC):
         with translated_os_errors("saving the worktree's record"):
             admin.save(self.common_dir, worktree, into)
 
-    def revive_admin(self, saved: Path, folder: Path) -> Worktree:
+    def revive_admin(self, saved: Path, folder: Path, *, unborn: bool = False) -> Worktree:
         """Make an admin entry for `folder` from a saved one."""
         with translated_os_errors("bringing the worktree's record back"):
             if admin.find_entries_for(self.common_dir, folder) or self._is_anothers(folder):
                 raise ToolFailed("there is a worktree in that folder already", reason="worktree_present")
-            self._refuse_revival(saved)
+            self._refuse_revival(saved, unborn=unborn)
             name = admin.revive(self.common_dir, saved, folder)
         return next(w for w in self.list_worktrees() if w.admin == name)
 
@@ -223,10 +223,10 @@ class Engine(ABC):
             return os.path.isdir(dot_git)
         return os.path.realpath(gitfiles.read_common_dir(link)) != str(self.common_dir)
 
-    def _refuse_revival(self, saved: Path) -> None:
+    def _refuse_revival(self, saved: Path, *, unborn: bool) -> None:
         branch = refnames.short_branch(read_head_file(str(saved)).ref)
         if branch is not None:
-            if self.find_branch(branch) is None:
+            if not unborn and self.find_branch(branch) is None:
                 raise ToolFailed(f"branch {branch!r} is gone", reason="branch_missing", data={"branch": branch})
             self.refuse_held(branch)
 
@@ -326,9 +326,12 @@ class Engine(ABC):
         """Take the uncommitted changes of this checkout."""
         return snapshots.take(self.require_git(), self._place.git_dir, ref)
 
-    def apply_snapshot(self, snapshot: Snapshot) -> None:
+    def apply_snapshot(self, snapshot: Snapshot, source: Path) -> None:
         """Bring the changes into this checkout."""
-        snapshots.apply(self.require_git(), snapshot)
+        git = self.require_git()
+        snapshots.apply(git, snapshot)
+        with translated_os_errors("bringing the changes along"):
+            snapshots.carry_bytes(self._require_top(), source, snapshots.list_paths(git, snapshot))
 
     def has_changes_of(self, snapshot: Snapshot, ref: str) -> bool:
         """Whether this checkout holds exactly these changes."""
@@ -338,12 +341,20 @@ class Engine(ABC):
         """Whether what this checkout holds is a part of these changes."""
         return snapshots.is_rest(self.require_git(), snapshot, self.take_snapshot(ref))
 
-    def discard_changes(self, snapshot: Snapshot) -> None:
+    def is_part_of(self, kept: str, ref: str) -> bool:
+        """Whether what this checkout holds is in a snapshot that is kept."""
+        git = self.require_git()
+        return snapshots.is_part(git, snapshots.load(git, kept), self.take_snapshot(ref))
+
+    def discard_changes(self, snapshot: Snapshot, copy: Path) -> bool:
         """Take the snapshot's changes out of this checkout."""
+        with translated_os_errors("clearing the source"):
+            return snapshots.discard(self.require_git(), self._require_top(), snapshot, copy)
+
+    def _require_top(self) -> Path:
         if self._place.top is None:
             raise ToolFailed("this is a bare Git folder, without files", reason="bare")
-        with translated_os_errors("clearing the source"):
-            snapshots.discard(self.require_git(), self._place.top, snapshot)
+        return self._place.top
 
     def read_commit_time(self, commit: str) -> int:
         """Ask when a commit was made."""
@@ -415,13 +426,22 @@ class Engine(ABC):
         """Whether the index has a lock file."""
         return os.path.lexists(self._place.git_dir / "index.lock")
 
-    def list_remains(self) -> Sequence[str]:
+    def list_remains(self) -> Sequence[tuple[str, bool]]:
         """List folders that name no worktree."""
         return admin.list_remains(self.common_dir)
 
+    def find_forsaken(self, folder: Path) -> str | None:
+        """Find the record that only lacks its way back."""
+        return admin.find_forsaken(self.common_dir, folder)
+
+    def reconnect(self, folder: Path) -> None:
+        """Write the way back."""
+        with translated_os_errors("mending the worktree's record"):
+            admin.reconnect(self.common_dir, folder)
+
     def discard_entry(self, name: str) -> None:
         """Delete such a folder."""
-        if name in admin.list_remains(self.common_dir):
+        if (name, True) in admin.list_remains(self.common_dir):
             with translated_os_errors("deleting what was left of a worktree's record"):
                 admin.discard(self.common_dir, name)
 

@@ -295,10 +295,11 @@ class Repository(Protocol):
         """
         ...
 
-    def revive_admin(self, saved: Path, folder: Path) -> Worktree:
+    def revive_admin(self, saved: Path, folder: Path, *, unborn: bool = False) -> Worktree:
         """Make an admin entry for `folder` (its files are back, its `.git` file may be missing) from a saved one.
 
-        Raises `ToolFailed` with reason `branch_missing`, `branch_checked_out` or `worktree_present`.
+        With `unborn` its branch has no commit yet. Raises `ToolFailed` with reason `branch_missing`,
+        `branch_checked_out` or `worktree_present`.
         """
         ...
 
@@ -396,8 +397,11 @@ class Repository(Protocol):
         """
         ...
 
-    def apply_snapshot(self, snapshot: Snapshot) -> None:
-        """Bring the changes into this checkout, which is clean and at the snapshot's HEAD, staged ones as staged."""
+    def apply_snapshot(self, snapshot: Snapshot, source: Path) -> None:
+        """Bring the changes into this checkout, which is clean and at the snapshot's HEAD, staged ones as staged.
+
+        The files get the bytes and permissions they have in the checkout `source`, where a filter would make others.
+        """
         ...
 
     def has_changes_of(self, snapshot: Snapshot, ref: str) -> bool:
@@ -411,8 +415,15 @@ class Repository(Protocol):
         """
         ...
 
-    def discard_changes(self, snapshot: Snapshot) -> None:
-        """Take the snapshot's changes out of this checkout: `git reset --hard`, and its untracked files deleted."""
+    def is_part_of(self, kept: str, ref: str) -> bool:
+        """Whether this checkout has nothing uncommitted but what is in the snapshot under `kept`. Uses `ref`."""
+        ...
+
+    def discard_changes(self, snapshot: Snapshot, copy: Path) -> bool:
+        """Take the snapshot's changes out of this checkout, whose files must be byte by byte in the checkout `copy`.
+
+        False when one is not; it stays. Safe to repeat, and while somebody edits.
+        """
         ...
 
     def read_commit_time(self, commit: str) -> int:
@@ -470,12 +481,23 @@ class Repository(Protocol):
         """Whether a git is changing this checkout, or died while it did: its index has a lock file."""
         ...
 
-    def list_remains(self) -> Sequence[str]:
-        """Names of folders under `worktrees/` that name no worktree, are not locked and not of the last hour."""
+    def list_remains(self) -> Sequence[tuple[str, bool]]:
+        """Names of folders under `worktrees/` that name no worktree, are not locked and not of the last hour.
+
+        Each with whether nobody's work can be in it: one with an index may hold what a folder has staged.
+        """
         ...
 
     def discard_entry(self, name: str) -> None:
-        """Delete such a folder; one that names a worktree by now is left alone."""
+        """Delete such a folder; one that names a worktree by now, or has an index, is left alone."""
+        ...
+
+    def find_forsaken(self, folder: Path) -> str | None:
+        """Name of the record that a worktree's folder leads to and that only lacks its way back; None when sound."""
+        ...
+
+    def reconnect(self, folder: Path) -> None:
+        """Give that record its way back."""
         ...
 
     def list_stale_locks(self) -> Sequence[str]:

@@ -30,6 +30,7 @@ class Origin(StrEnum):
     USER = "your own policy in config.json"
     PROJECT = "exeora.toml in the project root"
     WORKSPACE = "exeora.toml in the workspace"
+    ACCOUNT = "the account's policy at the gateway"
 
 
 @dataclass(frozen=True, slots=True)

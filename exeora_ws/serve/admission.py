@@ -13,9 +13,9 @@ from starlette.responses import Response
 from exeora_ws.errors import UnknownProject
 from exeora_ws.serve.failures import FailureLimit
 from exeora_ws.serve.hosts import is_host_allowed, is_origin_allowed
-from exeora_ws.serve.tokens import Token, TokenBook
 from exeora_ws.tools.call import Scope
-from exeora_ws.tools.services import Services
+from exeora_ws.tools.core import ProjectList, Tokens
+from exeora_ws.tools.tokens import Token
 
 ACCOUNT = "account"
 _INVALID_REQUEST = -32600
@@ -66,7 +66,7 @@ class Door:
 
     Args:
         book: the tokens.
-        services: for the inventory of projects.
+        inventory: the projects.
         hosts: the names we are reached by.
         behind_proxy: whether a proxy tells who the peer is.
         toolsets: those that have endpoints of their own.
@@ -74,15 +74,15 @@ class Door:
 
     def __init__(
         self,
-        book: TokenBook,
-        services: Services,
+        book: Tokens,
+        inventory: ProjectList,
         hosts: Collection[str],
         *,
         behind_proxy: bool,
         toolsets: Collection[str] = (),
     ) -> None:
         self._book = book
-        self._inventory = services.inventory
+        self._inventory = inventory
         self._hosts = hosts
         self._behind_proxy = behind_proxy
         self._toolsets = toolsets

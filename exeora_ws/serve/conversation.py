@@ -24,6 +24,7 @@ from pydantic import ValidationError
 
 from exeora_ws import __version__
 from exeora_ws.cancellation import Cancellation, Progress, no_progress
+from exeora_ws.limits import CALLS_AT_ONCE
 from exeora_ws.serve.asking import find_asking
 from exeora_ws.serve.courtesies import get_prompt, list_prompts
 from exeora_ws.serve.lifetime import look_after
@@ -61,6 +62,7 @@ class Conversation:
         service: what it does with the core.
         visitor_of: tells who sends a request.
         opened: told of each handshake that was accepted.
+        calls_at_once: how many calls run; further ones wait.
     """
 
     def __init__(
@@ -69,11 +71,12 @@ class Conversation:
         visitor_of: Callable[[Context], Visitor],
         *,
         opened: Callable[[Context], None] | None = None,
+        calls_at_once: int = CALLS_AT_ONCE,
     ) -> None:
         self._service = service
         self._visitor_of = visitor_of
         self._opened = opened
-        self._workers = Workers(service.answer_call)
+        self._workers = Workers(service.answer_call, calls_at_once)
         self._notices = Notices()
         self.server = self._make_server()
 

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from exeora_ws.cancellation import Cancellation, no_progress
+from exeora_ws.limits import CALL_END_SECONDS
 from exeora_ws.policy.gate import Answer, SignedAnswer
 from exeora_ws.serve import shapes
 from exeora_ws.serve.courtesies import Courtesies
@@ -39,9 +40,6 @@ from exeora_ws.tools.call import Asking, Caller, Face, RawCall, Scope
 
 log = logging.getLogger("exeora")
 
-CALLS_AT_ONCE = 128
-END_SECONDS = 4.0
-"""How long a call that was taken back is waited for: a process tree gets 2 s before it is killed."""
 
 _FLUSH_SECONDS = 1.0
 
@@ -283,7 +281,7 @@ class Dialogue:
             self._closed = True
         self._questions.close_all()
         for flight in self._take_all_back():
-            log.error("a call of %s goes on %g s after it was cancelled", flight.name, END_SECONDS)
+            log.error("a call of %s goes on %g s after it was cancelled", flight.name, CALL_END_SECONDS)
             if self._claim(flight):
                 self._crew.run(partial(self._send, _write(flight.identity, _closed())))
         self.wait_until_answered(_FLUSH_SECONDS)
@@ -295,7 +293,7 @@ class Dialogue:
         for flight in flights:
             self._crew.run(flight.cancellation.cancel)
         with self._changed:
-            self._changed.wait_for(lambda: all(flight.made for flight in flights), END_SECONDS)
+            self._changed.wait_for(lambda: all(flight.made for flight in flights), CALL_END_SECONDS)
         return [flight for flight in flights if not flight.made]
 
     @property

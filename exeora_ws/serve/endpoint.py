@@ -10,18 +10,18 @@ from mcp.server.auth.provider import AccessToken
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from starlette.types import Message, Receive, Send
 
-from exeora_ws.app import App
 from exeora_ws.limits import MESSAGE_BYTES
 from exeora_ws.serve.admission import Admitted, Refused
 from exeora_ws.serve.conversation import Context, Conversation, Visitor, connection_of
 from exeora_ws.serve.listening import Patience
 from exeora_ws.serve.manual import Manual
+from exeora_ws.serve.options import CAPACITY, Capacity
 from exeora_ws.serve.results import HTTP_WIRE_BYTES
 from exeora_ws.serve.service import Service
 from exeora_ws.serve.sessions import IDLE_SECONDS, HandshakeSession, Sessions
-from exeora_ws.tools.call import Calls, Face
+from exeora_ws.tools.call import Face
+from exeora_ws.tools.core import CallMaker, Core
 
-_SESSIONS = 256
 _KEY = "exeora"
 
 Asgi = MutableMapping[str, Any]
@@ -37,18 +37,21 @@ class HttpEndpoint:
         manual: instructions and prompts.
         sessions: those of the whole server.
         tell: told when a session opens and closes.
+        capacity: how much at once.
     """
 
-    def __init__(self, calls: Calls, manual: Manual, sessions: Sessions, tell: Tell) -> None:
+    def __init__(
+        self, calls: CallMaker, manual: Manual, sessions: Sessions, tell: Tell, capacity: Capacity = CAPACITY
+    ) -> None:
         self._sessions = sessions
         self._tell = tell
         service = Service(calls, manual, wire_bytes=HTTP_WIRE_BYTES)
-        self._conversation = Conversation(service, self._visitor_of, opened=self._opened)
+        self._conversation = Conversation(service, self._visitor_of, opened=self._opened, calls_at_once=capacity.calls)
         self._manager = StreamableHTTPSessionManager(
             self._conversation.server,
             session_idle_timeout=IDLE_SECONDS,
             max_request_body_size=MESSAGE_BYTES,
-            max_sessions=_SESSIONS,
+            max_sessions=capacity.sessions,
         )
 
     @property
@@ -57,9 +60,9 @@ class HttpEndpoint:
         return self._conversation.all_ended
 
     @asynccontextmanager
-    async def open(self, app: App) -> AsyncIterator[None]:
+    async def open(self, core: Core) -> AsyncIterator[None]:
         """Answer requests as long as the `async with` block lasts."""
-        forget = app.news.subscribe(self._conversation.notify_tools_changed)
+        forget = core.news.subscribe(self._conversation.notify_tools_changed)
         try:
             async with self._manager.run(), anyio.create_task_group() as beside:
                 beside.start_soon(self._conversation.announce)

@@ -17,7 +17,6 @@ from anyio import to_thread
 from mcp.shared.exceptions import MCPDeprecationWarning
 from starlette.types import Receive, Send
 
-from exeora_ws.app import App
 from exeora_ws.serve.admission import Door, Refused
 from exeora_ws.serve.endpoint import Asgi, HttpEndpoint
 from exeora_ws.serve.hosts import choose_hosts
@@ -28,35 +27,37 @@ from exeora_ws.serve.manual import Manual
 from exeora_ws.serve.options import HttpEvent, HttpOptions
 from exeora_ws.serve.running import announce_server
 from exeora_ws.serve.sessions import HandshakeSession, Sessions
-from exeora_ws.serve.tokens import TokenBook
-from exeora_ws.tools.call import Calls
+from exeora_ws.tools.core import CallMaker, Core, Tokens
 
 log = logging.getLogger("exeora")
 
 _WATCH_SECONDS = 0.5
-_CONNECTIONS = 512
 _KEEP_ALIVE_SECONDS = 30
 _DRAIN_SECONDS = 1
 
 
-def serve_http(app: App, options: HttpOptions) -> None:
+def serve_http(core: Core, book: Tokens, options: HttpOptions) -> None:
     """Serve until SIGTERM, SIGINT or SIGHUP; then answer what is in flight, end all sessions, and return within 5 s.
 
     Call it in the main thread.
 
+    Args:
+        core: what is served.
+        book: who may come in.
+        options: how.
+
     Raises:
         InvalidArguments: a host that is not loopback, without a proxy that is.
-        ToolFailed: reason `port_taken`, `cannot_listen`; the database cannot be used.
+        ToolFailed: reason `port_taken`, `cannot_listen`.
     """
     warnings.simplefilter("ignore", MCPDeprecationWarning)
-    keep_log(app.places)
+    keep_log(core.places)
     hosts = choose_hosts(options.host, behind_proxy=options.behind_proxy, allowed=options.allowed_hosts)
-    book = TokenBook(app.places)
     with listen(options.host, options.port) as listener:
         url = url_of(listener, options.host)
-        site = Site(app, book, hosts, options)
-        with announce_server(app.places, face="http", url=url):
-            anyio.run(end_before_leaving, partial(site.serve, listener, url), app)
+        site = Site(core, book, hosts, options)
+        with announce_server(core.places, face="http", url=url):
+            anyio.run(end_before_leaving, partial(site.serve, listener, url), core)
     options.on_event(HttpEvent("stopped"))
     if not site.all_ended:
         # A call does not end although it was told to: its thread would keep the process.
@@ -67,16 +68,18 @@ def serve_http(app: App, options: HttpOptions) -> None:
 class Site:
     """The server: its door, its endpoints, its sessions."""
 
-    def __init__(self, app: App, book: TokenBook, hosts: frozenset[str], options: HttpOptions) -> None:
-        self._app = app
+    def __init__(self, core: Core, book: Tokens, hosts: frozenset[str], options: HttpOptions) -> None:
+        self._core = core
         self._book = book
         self._options = options
-        self._sessions = Sessions(app.close_session)
+        self._sessions = Sessions(core.close_session)
         toolsets = options.toolsets
-        self._door = Door(book, app.services, hosts, behind_proxy=options.behind_proxy, toolsets=frozenset(toolsets))
-        offered: list[tuple[str | None, Calls]] = [(None, options.calls or app.calls), *toolsets.items()]
+        self._door = Door(book, core.inventory, hosts, behind_proxy=options.behind_proxy, toolsets=frozenset(toolsets))
+        offered: list[tuple[str | None, CallMaker]] = [(None, options.calls or core.calls), *toolsets.items()]
         self._endpoints = {
-            name: HttpEndpoint(calls, Manual() if name else options.manual, self._sessions, self._tell)
+            name: HttpEndpoint(
+                calls, Manual() if name else options.manual, self._sessions, self._tell, options.capacity
+            )
             for name, calls in offered
         }
         """By toolset; None for the endpoints that name none."""
@@ -98,24 +101,24 @@ class Site:
                 access_log=False,
                 server_header=False,
                 proxy_headers=False,
-                limit_concurrency=_CONNECTIONS,
+                limit_concurrency=self._options.capacity.connections,
                 timeout_keep_alive=_KEEP_ALIVE_SECONDS,
                 timeout_graceful_shutdown=_DRAIN_SECONDS,
             )
         )
         async with AsyncExitStack() as opened:
             for endpoint in self._endpoints.values():
-                await opened.enter_async_context(endpoint.open(self._app))
+                await opened.enter_async_context(endpoint.open(self._core))
             beside = await opened.enter_async_context(anyio.create_task_group())
             beside.start_soon(self._watch)
             beside.start_soon(self._stop_on_signal, server, signals)
             self._tell("ready", **self._describe(url))
-            beside.start_soon(prepare_for_long, self._app)
+            beside.start_soon(prepare_for_long, self._core)
             await server.serve(sockets=[listener])
             beside.cancel_scope.cancel()
 
     def _describe(self, url: str) -> dict[str, Any]:
-        slugs = [project.slug for project in self._app.inventory.list_projects()]
+        slugs = [project.slug for project in self._core.inventory.list_projects()]
         return {
             "url": url,
             "account": f"{url}/mcp",
@@ -173,7 +176,7 @@ class Site:
             for endpoint in self._endpoints.values():
                 all_at_once.start_soon(endpoint.stop)
             all_at_once.start_soon(self._sessions.end_work)
-            all_at_once.start_soon(end_upstreams, self._app)
+            all_at_once.start_soon(end_upstreams, self._core)
         server.should_exit = True
         async with anyio.create_task_group() as ending:
             for session in list(self._sessions.shaken.values()):

@@ -7,21 +7,22 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 import anyio
 from anyio import to_thread
 
-from exeora_ws.app import App
 from exeora_ws.serve.ending import CANCELLED_FIRST_SECONDS, list_ending_signals
+from exeora_ws.tools.core import Core
 
 log = logging.getLogger("exeora")
 
 Signals = AsyncIterator[signal.Signals]
 
 
-async def end_upstreams(app: App) -> None:
+async def end_upstreams(app: Core) -> None:
     """End the upstream servers while calls and sessions are being ended: each of these takes seconds at worst."""
+    # Calls of theirs are being taken back just now, and shall be answered as cancelled, not as lost.
     await anyio.sleep(CANCELLED_FIRST_SECONDS)
-    await to_thread.run_sync(app.upstreams.close, abandon_on_cancel=True)
+    await to_thread.run_sync(app.end_upstreams, abandon_on_cancel=True)
 
 
-async def prepare_for_long(app: App) -> None:
+async def prepare_for_long(app: Core) -> None:
     """Load what makes later calls cheaper, in a thread. A failure costs only time, and later."""
     try:
         await to_thread.run_sync(app.stay, abandon_on_cancel=True)
@@ -30,7 +31,7 @@ async def prepare_for_long(app: App) -> None:
 
 
 async def end_before_leaving(
-    serve: Callable[[Signals], Awaitable[None]], app: App, *endings: Callable[[], None]
+    serve: Callable[[Signals], Awaitable[None]], app: Core, *endings: Callable[[], None]
 ) -> None:
     """Serve, then end whatever this process has started, however serving came to its end, also by a bug.
 
@@ -50,7 +51,7 @@ async def end_before_leaving(
                 await to_thread.run_sync(_end, app, endings)
 
 
-def _end(app: App, endings: tuple[Callable[[], None], ...]) -> None:
+def _end(app: Core, endings: tuple[Callable[[], None], ...]) -> None:
     try:
         for end in endings:
             end()

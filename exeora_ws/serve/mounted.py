@@ -16,8 +16,8 @@ from exeora_ws.serve.endpoint import Asgi, HttpEndpoint
 from exeora_ws.serve.log import keep_log
 from exeora_ws.serve.manual import Manual
 from exeora_ws.serve.sessions import Sessions
-from exeora_ws.serve.tokens import Token
 from exeora_ws.tools.call import Calls, Scope
+from exeora_ws.tools.tokens import Token
 
 _IDLE_LOOK_SECONDS = 30.0
 

@@ -4,8 +4,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from exeora_ws.limits import CALLS_AT_ONCE
 from exeora_ws.serve.manual import HOUSE_MANUAL, Manual
-from exeora_ws.tools.call import Calls
+from exeora_ws.tools.core import CallMaker
 
 DEFAULT_PORT = 7373
 
@@ -28,6 +29,19 @@ def _ignore(_event: HttpEvent) -> None:
 
 
 @dataclass(frozen=True, slots=True)
+class Capacity:
+    """How much one server takes at once: calls that run, sessions of the handshake era, connections."""
+
+    calls: int = CALLS_AT_ONCE
+    sessions: int = 256
+    connections: int = 512
+
+
+CAPACITY = Capacity()
+"""That of a machine of one's own."""
+
+
+@dataclass(frozen=True, slots=True)
 class HttpOptions:
     """How to serve.
 
@@ -36,9 +50,10 @@ class HttpOptions:
         behind_proxy: whether a TLS proxy is in front; any host may then be listened on.
         allowed_hosts: the names that the proxy is reached by.
         on_event: told what happens, on the event loop: it must be quick.
-        calls: the way of a call with the toolset to offer; the app's own when None.
+        calls: the way of a call with the toolset to offer; the core's own when None.
         toolsets: further ways, by toolset, each at endpoints of its own: `/p/PROJECT/TOOLSET/mcp`.
         manual: instructions and prompts.
+        capacity: how much at once.
     """
 
     host: str = "127.0.0.1"
@@ -46,6 +61,7 @@ class HttpOptions:
     behind_proxy: bool = False
     allowed_hosts: tuple[str, ...] = ()
     on_event: Callable[[HttpEvent], None] = _ignore
-    calls: Calls | None = None
-    toolsets: Mapping[str, Calls] = field(default_factory=dict)
+    calls: CallMaker | None = None
+    toolsets: Mapping[str, CallMaker] = field(default_factory=dict)
     manual: Manual = HOUSE_MANUAL
+    capacity: Capacity = CAPACITY

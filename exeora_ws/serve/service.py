@@ -14,7 +14,8 @@ from exeora_ws.serve.offers import Offers
 from exeora_ws.serve.protocol import INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, ProtocolError
 from exeora_ws.serve.results import show_error, show_outcome
 from exeora_ws.serve.shapes import CONFIRM
-from exeora_ws.tools.call import Caller, Calls, RawCall, Scope
+from exeora_ws.tools.call import Caller, RawCall, Scope
+from exeora_ws.tools.core import CallMaker
 
 log = logging.getLogger("exeora")
 
@@ -36,7 +37,7 @@ class Service:
         wire_bytes: the longest answer that the transport carries, None for any.
     """
 
-    def __init__(self, calls: Calls, manual: Manual = HOUSE_MANUAL, *, wire_bytes: int | None = None) -> None:
+    def __init__(self, calls: CallMaker, manual: Manual = HOUSE_MANUAL, *, wire_bytes: int | None = None) -> None:
         self.calls = calls
         self.manual = manual
         self.offers = Offers(calls.offered)

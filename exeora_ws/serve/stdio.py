@@ -19,9 +19,10 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from exeora_ws.app import App
+from exeora_ws.limits import CALLS_AT_ONCE
 from exeora_ws.serve.announcing import Announcing
 from exeora_ws.serve.crew import Crew
-from exeora_ws.serve.dialogue import CALLS_AT_ONCE, Dialogue
+from exeora_ws.serve.dialogue import Dialogue
 from exeora_ws.serve.ending import CANCELLED_FIRST_SECONDS, list_ending_signals
 from exeora_ws.serve.library import Item, Library
 from exeora_ws.serve.log import keep_log

@@ -12,6 +12,7 @@ import anyio
 from anyio import to_thread
 
 from exeora_ws.cancellation import Cancellation
+from exeora_ws.limits import CALL_END_SECONDS, CALLS_AT_ONCE
 from exeora_ws.serve.protocol import ProtocolError
 from exeora_ws.tools.call import Caller, RawCall
 
@@ -19,21 +20,18 @@ log = logging.getLogger("exeora")
 
 Answer = Callable[[RawCall, Caller], dict[str, Any] | ProtocolError]
 
-CALLS_AT_ONCE = 128
-END_SECONDS = 4.0
-"""How long a call that was taken back is waited for: a process tree gets 2 s before it is killed."""
-
 
 class Workers:
     """Runs calls of one server.
 
     Args:
         answer: takes a call its way and words what it came to.
+        at_once: how many run; further ones wait for their turn.
     """
 
-    def __init__(self, answer: Answer) -> None:
+    def __init__(self, answer: Answer, at_once: int = CALLS_AT_ONCE) -> None:
         self._answer = answer
-        self._limiter = anyio.CapacityLimiter(CALLS_AT_ONCE)
+        self._limiter = anyio.CapacityLimiter(at_once)
         self._live: set[Cancellation] = set()
         self._threads: set[_Running] = set()
         self._stopping = False
@@ -60,7 +58,7 @@ class Workers:
     async def stop(self) -> None:
         """Take every call back, the running and those to come; each is still answered (`CANCELLED`)."""
         self._stopping = True
-        with anyio.move_on_after(END_SECONDS):
+        with anyio.move_on_after(CALL_END_SECONDS):
             async with anyio.create_task_group() as all_at_once:
                 for cancellation in list(self._live):
                     all_at_once.start_soon(partial(to_thread.run_sync, cancellation.cancel, abandon_on_cancel=True))
@@ -90,10 +88,10 @@ class _Running:
 
     async def end(self) -> None:
         """Take the call back and wait until its thread has left it."""
-        with anyio.CancelScope(shield=True), anyio.move_on_after(END_SECONDS) as patience:
+        with anyio.CancelScope(shield=True), anyio.move_on_after(CALL_END_SECONDS) as patience:
             # Callbacks end process trees, and that takes time: not on the event loop.
             await to_thread.run_sync(self._caller.cancellation.cancel, abandon_on_cancel=True)
             if self._started.is_set():  # one that starts later sees the cancellation before it acts
                 await self._finished.wait()
         if patience.cancelled_caught:
-            log.error("a call of %s goes on %g s after it was cancelled", self._raw.tool, END_SECONDS)
+            log.error("a call of %s goes on %g s after it was cancelled", self._raw.tool, CALL_END_SECONDS)

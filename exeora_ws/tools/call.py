@@ -14,6 +14,7 @@ ids before that too (contract, section 2). Every face takes this way; none has a
 import logging
 import secrets
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
@@ -37,12 +38,14 @@ from exeora_ws.tools.stations import (
     ParsedCall,
     PlacedCall,
     RawCall,
+    Registered,
     RoutedCall,
     Scope,
+    Station,
 )
 from exeora_ws.workspaces.place import Project
 
-__all__ = ["AnyTool", "Asking", "Caller", "Calls", "Face", "Outcome", "RawCall", "Scope"]
+__all__ = ["AnyTool", "Asking", "Caller", "Calls", "Face", "Outcome", "RawCall", "Scope", "Way"]
 
 log = logging.getLogger("exeora")
 
@@ -54,20 +57,31 @@ _LOOK_SECONDS = 0.1
 N = TypeVar("N", ProxiedTool, AccountTool)
 
 
-class Calls:
-    """The way, with the catalog and the core it runs on."""
+class Way(ABC):
+    """The stations up to running, wherever that takes place.
+
+    Args:
+        catalog: the tools of our own.
+        registered: what selectors are resolved in.
+        station: the gate.
+        proxies: gives the upstream servers; None where their tools are not offered.
+    """
 
     def __init__(
         self,
         catalog: Mapping[str, AnyTool],
-        services: Services,
-        gate: CallGate,
+        registered: Registered,
+        station: Station,
         proxies: Callable[[], Proxies] | None = None,
     ) -> None:
         self.catalog = catalog
-        self.services = services
-        self.gate = gate
+        self._registered = registered
+        self._station = station
         self._proxies = proxies
+
+    @abstractmethod
+    def carry_out(self, approved: ApprovedCall, caller: Caller) -> Outcome:
+        """Have what was approved done, on record; raises what it comes to when that is no result."""
 
     def make(self, raw: RawCall, caller: Caller) -> Outcome:
         """Take a call the whole way. Never raises but for `BaseException`s that end the process.
@@ -89,29 +103,22 @@ class Calls:
         try:
             placed = self.place(self.route(raw, caller.scope, caller.cancellation), caller.scope)
             parsed = parse(placed)
-            approved = self.gate.approve(parsed, caller)
+            approved = self._station.approve(parsed, caller)
         except ExeoraError as error:
-            self.gate.note_refusal(raw.tool, placed, caller, error)
+            self._station.note_refusal(raw.tool, placed, caller, error)
             raise
         if isinstance(approved, InputRequired):
             return Outcome(raw.tool, question=approved)
-        with self.gate.recording(parsed, caller):
-            result = self.run(approved, caller)
-        render = parsed.tool.render
-        return Outcome(raw.tool, result=result, text=None if render is None else render(result))
+        return self.carry_out(approved, caller)
 
     def _word(self, name: str, error: ExeoraError) -> str | None:
         tool = self.catalog.get(name)
         return None if tool is None or tool.render_error is None else tool.render_error(error)
 
-    def with_only(self, tool: AnyTool) -> "Calls":
-        """Give the same way for one tool: another way of doing what one of that name does, or one not listed."""
-        return Calls({tool.name: tool}, self.services, self.gate)
-
     def offered(self, scope: Scope) -> list[AnyTool]:
         """List the tools that a caller is offered: those of its face that a project in reach does not hide."""
         tools = [tool for tool in self.catalog.values() if scope.account or not tool.account_only]
-        return self.gate.offered(tools, self._reachable(scope), read_only=scope.read_only)
+        return self._station.offered(tools, self._reachable(scope), read_only=scope.read_only)
 
     def route(self, raw: RawCall, scope: Scope, cancellation: Cancellation) -> RoutedCall:
         """Find the tool and take its routing fields off.
@@ -173,7 +180,7 @@ class Calls:
 
     def _choose_project(self, selector: str | None, merged: AccountTool, scope: Scope) -> Project:
         if selector is None and len(merged.by_project) == 1:
-            return self.services.inventory.require_project(next(iter(merged.by_project)))
+            return self._registered.require_project(next(iter(merged.by_project)))
         return self._require_project(selector, scope)
 
     def place(self, routed: RoutedCall, scope: Scope) -> PlacedCall:
@@ -189,14 +196,13 @@ class Calls:
         project = self._require_project(routed.project, scope)
         if routed.workspace is None:
             return PlacedCall(tool, project, None, routed.arguments)
-        inventory = self.services.inventory
-        place = inventory.require_place(project, routed.workspace)
+        place = self._registered.require_place(project, routed.workspace)
         if tool.needs is not Needs.RECORD:
-            inventory.require_available(place, files=tool.needs is Needs.CHECKOUT)
+            self._registered.require_available(place, files=tool.needs is Needs.CHECKOUT)
         return PlacedCall(tool, project, place, routed.arguments)
 
     def _require_project(self, selector: str | None, scope: Scope) -> Project:
-        inventory = self.services.inventory
+        inventory = self._registered
         if scope.bound is not None:
             return inventory.require_project(scope.bound)
         if selector is not None:
@@ -209,9 +215,7 @@ class Calls:
         return self._only_project(scope)
 
     def _only_project(self, scope: Scope) -> Project:
-        reachable = [
-            p for p in self.services.inventory.list_projects() if scope.granted is None or p.id in scope.granted
-        ]
+        reachable = [p for p in self._registered.list_projects() if scope.granted is None or p.id in scope.granted]
         if len(reachable) == 1:
             return reachable[0]
         if not reachable:
@@ -237,18 +241,45 @@ class Calls:
             raw
             for raw, read_only, holders in found
             if (read_only or not scope.read_only)
-            and any(self.gate.allows_proxied(projects[holder], read_only=read_only) for holder in holders)
+            and any(self._station.allows_proxied(projects[holder], read_only=read_only) for holder in holders)
         ]
 
     def _reachable(self, scope: Scope) -> list[Project]:
-        inventory = self.services.inventory
+        inventory = self._registered
         if scope.bound is not None:
             return [inventory.require_project(scope.bound)]
         return [p for p in inventory.list_projects() if scope.granted is None or p.id in scope.granted]
 
+
+class Calls(Way):
+    """The way on this machine, with the core it runs on."""
+
+    def __init__(
+        self,
+        catalog: Mapping[str, AnyTool],
+        services: Services,
+        gate: CallGate,
+        proxies: Callable[[], Proxies] | None = None,
+    ) -> None:
+        super().__init__(catalog, services.inventory, gate, proxies)
+        self.services = services
+        self.gate = gate
+
+    def with_only(self, tool: AnyTool) -> "Calls":
+        """Give the same way for one tool: another way of doing what one of that name does, or one not listed."""
+        return Calls({tool.name: tool}, self.services, self.gate)
+
+    def carry_out(self, approved: ApprovedCall, caller: Caller) -> Outcome:
+        """Run what was approved, on record."""
+        tool = approved.parsed.tool
+        with self.gate.recording(approved.parsed, caller):
+            result = self.run(approved, caller)
+        return Outcome(tool.name, result=result, text=None if tool.render is None else tool.render(result))
+
     def run(self, approved: ApprovedCall, caller: Caller) -> Result:
         """Do what was approved."""
         caller.cancellation.raise_if_cancelled()
+        caller.require_wanted()
         parsed = approved.parsed
         call: Call[Any, Services] = Call(
             place=parsed.place,

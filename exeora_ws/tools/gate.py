@@ -6,13 +6,14 @@ Only here does an `ApprovedCall` come to be. The policy room does the judging; t
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Protocol, TypeVar
 
 from exeora_ws.errors import Code, ExeoraError, Forbidden
 from exeora_ws.policy.audit import OK, Audit, CallFacts
 from exeora_ws.policy.gate import Gate, InputRequired
 from exeora_ws.policy.request import Request
-from exeora_ws.policy.rules import Mode, Policy
+from exeora_ws.policy.rules import Mode, Policy, narrow
 from exeora_ws.policy.sources import LoadedPolicy, PolicyBook
 from exeora_ws.policy.verdict import MustAsk, Refused, judge, permitted_tools
 from exeora_ws.settings import Settings
@@ -40,7 +41,7 @@ class CallGate:
         self._book = book
         self._audit = audit
         self._services = services
-        self._tools = _Governed(catalog)
+        self._tools = GovernedTools(catalog)
 
     def for_catalog(self, catalog: Mapping[str, AnyTool]) -> "CallGate":
         """Give the same gate for a face with other tools: the same policies, approvals and record."""
@@ -53,18 +54,14 @@ class CallGate:
             Forbidden, ApprovalDeclined, ApprovalTimeout, Cancelled: as `Gate.approve`; reason `token_read_only` where
                 the caller's own rights do not reach.
         """
-        if caller.scope.read_only and not parsed.tool.hints.read_only:
-            raise Forbidden(
-                f"this connection may only read, and {parsed.tool.name} is not marked read only",
-                reason="token_read_only",
-            )
+        require_right(parsed, caller)
         project, asking = parsed.project, caller.asking
         if project is None or not is_governed(parsed.tool):
             return ApprovedCall(parsed, None)
-        request = _describe(parsed, project, caller)
+        request = describe_call(parsed, project, caller)
 
         def policy() -> Policy:
-            return self.load_policy(project, parsed.place)
+            return narrow(caller.policy, self.load_policy(project, parsed.place))
 
         if asking.by_return:
             approval = self._gate.approve_by_return(policy, request, asking.answer, tools=self._tools)
@@ -83,8 +80,9 @@ class CallGate:
         parsed, approval = approved.parsed, approved.approval
         if parsed.project is None or approval is None:
             return
-        request = replace(_describe(parsed, parsed.project, caller), read_only=read_only)
-        verdict = judge(self.load_policy(parsed.project, parsed.place), request, self._tools)
+        request = replace(describe_call(parsed, parsed.project, caller), read_only=read_only)
+        policy = narrow(caller.policy, self.load_policy(parsed.project, parsed.place))
+        verdict = judge(policy, request, self._tools)
         if isinstance(verdict, Refused):
             raise verdict.error()
         if isinstance(verdict, MustAsk) and approval.way == "policy":
@@ -113,16 +111,11 @@ class CallGate:
             projects: the projects in reach.
             read_only: whether the caller may only read.
         """
-        listed = [tool for tool in tools if tool.hints.read_only or not read_only]
-        names = [(tool.name, tool.hints.read_only) for tool in listed if is_governed(tool)]
-        permitted: set[str] = set()
-        for project in projects:
-            permitted |= permitted_tools(self.load_policy(project, None), names)
-        return [tool for tool in listed if tool.name in permitted or not is_governed(tool)]
+        return choose_offered(tools, (self.load_policy(project, None) for project in projects), read_only=read_only)
 
     def allows_proxied(self, project: Project, *, read_only: bool) -> bool:
         """Whether a project offers an upstream's tool: its lists do not apply, being read only does."""
-        return read_only or self.load_policy(project, None).mode is not Mode.READ_ONLY
+        return offers_proxied(self.load_policy(project, None), read_only=read_only)
 
     @contextmanager
     def recording(self, call: ParsedCall, caller: Caller) -> Iterator[None]:
@@ -131,21 +124,8 @@ class CallGate:
         Raises:
             Forbidden: reason `audit_unwritable`; the call does not run then.
         """
-        started = time.monotonic()
-        entry = self._audit.begin(_facts(call.tool.name, call.project, call.place, caller))
-        # What is no `Exception` ends this process: somebody wants it to end.
-        outcome = str(Code.CANCELLED)
-        try:
+        with keep_record(self._audit, describe_facts(call.tool.name, call.project, call.place, caller)):
             yield
-            outcome = OK
-        except ExeoraError as error:
-            outcome = str(error.code)
-            raise
-        except Exception:
-            outcome = str(Code.INTERNAL_ERROR)
-            raise
-        finally:
-            self._audit.finish(entry, outcome, int((time.monotonic() - started) * 1000))
 
     def note_refusal(self, tool: str, placed: PlacedCall | None, caller: Caller, error: ExeoraError) -> None:
         """Record a call that did not get to run.
@@ -154,10 +134,88 @@ class CallGate:
             Forbidden: reason `audit_unwritable`.
         """
         project, place = (placed.project, placed.place) if placed is not None else (None, None)
-        self._audit.note(_facts(tool, project, place, caller), str(error.code))
+        self._audit.note(describe_facts(tool, project, place, caller), str(error.code))
 
 
-class _Governed:
+E = TypeVar("E")
+
+
+class Recorder(Protocol[E]):
+    """A record of calls; `policy/audit.py` is that of this machine."""
+
+    def begin(self, facts: CallFacts) -> E:
+        """Record that a call is about to run; raises `Forbidden`, reason `audit_unwritable`."""
+        ...
+
+    def finish(self, entry: E, outcome: str, duration_ms: int) -> None:
+        """Record what became of it."""
+        ...
+
+    def note(self, facts: CallFacts, outcome: str, duration_ms: int = 0) -> None:
+        """Record a call that never got to run; raises as `begin`."""
+        ...
+
+
+@dataclass(slots=True)
+class Record:
+    """What is to be written of a call that did not fail; the block may put something else than `OK`."""
+
+    outcome: str = OK
+
+
+@contextmanager
+def keep_record(recorder: Recorder[E], facts: CallFacts) -> Iterator[Record]:
+    """Write the intent before the block and its outcome after it.
+
+    Raises:
+        Forbidden: reason `audit_unwritable`; the block does not run then.
+    """
+    started = time.monotonic()
+    entry = recorder.begin(facts)
+    record = Record()
+    # What is no `Exception` ends this process: somebody wants it to end.
+    outcome = str(Code.CANCELLED)
+    try:
+        yield record
+        outcome = record.outcome
+    except ExeoraError as error:
+        outcome = str(error.code)
+        raise
+    except Exception:
+        outcome = str(Code.INTERNAL_ERROR)
+        raise
+    finally:
+        recorder.finish(entry, outcome, int((time.monotonic() - started) * 1000))
+
+
+def require_right(parsed: ParsedCall, caller: Caller) -> None:
+    """See that the caller's own rights reach.
+
+    Raises:
+        Forbidden: reason `token_read_only`.
+    """
+    if caller.scope.read_only and not parsed.tool.hints.read_only:
+        raise Forbidden(
+            f"this connection may only read, and {parsed.tool.name} is not marked read only", reason="token_read_only"
+        )
+
+
+def choose_offered(tools: Iterable[AnyTool], policies: Iterable[Policy], *, read_only: bool) -> list[AnyTool]:
+    """Leave out what none of the policies, one for each project in reach, offers."""
+    listed = [tool for tool in tools if tool.hints.read_only or not read_only]
+    names = [(tool.name, tool.hints.read_only) for tool in listed if is_governed(tool)]
+    permitted: set[str] = set()
+    for policy in policies:
+        permitted |= permitted_tools(policy, names)
+    return [tool for tool in listed if tool.name in permitted or not is_governed(tool)]
+
+
+def offers_proxied(policy: Policy, *, read_only: bool) -> bool:
+    """Whether a policy offers an upstream's tool: its lists do not apply, being read only does."""
+    return read_only or policy.mode is not Mode.READ_ONLY
+
+
+class GovernedTools:
     """Names of the tools that policies are about, and whether each only reads. Looked at by a refusal, not before."""
 
     def __init__(self, catalog: Mapping[str, AnyTool]) -> None:
@@ -172,7 +230,8 @@ def is_governed(tool: AnyTool) -> bool:
     return tool.needs is not Needs.NOTHING and not tool.account_only
 
 
-def _describe(parsed: ParsedCall, project: Project, caller: Caller) -> Request:
+def describe_call(parsed: ParsedCall, project: Project, caller: Caller) -> Request:
+    """Give the plain facts that a policy is asked about."""
     workspace = parsed.place.workspace if parsed.place is not None else None
     command = parsed.tool.command
     return Request(
@@ -192,7 +251,8 @@ def _describe(parsed: ParsedCall, project: Project, caller: Caller) -> Request:
     )
 
 
-def _facts(tool: str, project: Project | None, place: Place | None, caller: Caller) -> CallFacts:
+def describe_facts(tool: str, project: Project | None, place: Place | None, caller: Caller) -> CallFacts:
+    """Give what a record of the call holds."""
     return CallFacts(
         client=caller.client,
         face=str(caller.face),

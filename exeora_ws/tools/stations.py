@@ -1,9 +1,9 @@
 """The stations of a call as types: what is known at each, and nothing that is not (docs/decisions/0001)."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
@@ -12,6 +12,7 @@ from exeora_ws.errors import ExeoraError
 from exeora_ws.names import ProjectId
 from exeora_ws.policy.approval import Approval
 from exeora_ws.policy.gate import Asker, InputRequired, SignedAnswer
+from exeora_ws.policy.rules import OPEN, Policy
 from exeora_ws.tools.proxied import VerbatimResult
 from exeora_ws.tools.services import Services
 from exeora_ws.tools.spec import Arguments, Result, Tool
@@ -26,6 +27,7 @@ class Face(StrEnum):
     CLI = "cli"
     STDIO = "stdio"
     HTTP = "http"
+    GATEWAY = "gateway"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +72,10 @@ class Caller:
     cancellation: Cancellation = field(default_factory=Cancellation)
     progress: Progress = no_progress
     asking: Asking = field(default_factory=Asking)
+    policy: Policy = OPEN
+    """The outermost layer of policy, which the caller brings along from where it came in. It can only narrow."""
+    require_wanted: Callable[[], None] = lambda: None
+    """Asked last, right before the tool's function: raises when it is too late for this call to run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +124,8 @@ class ApprovedCall:
 
     parsed: ParsedCall
     approval: Approval | None
-    """None for a tool that acts in no project, so that no project's policy is about it."""
+    """None for a tool that acts in no project, so that no project's policy is about it; and at a gateway, where the
+    machine that will run the call is the one to approve it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +133,8 @@ class Outcome:
     """What a call came to: a result, an error that the caller is told, or a question for the client to ask."""
 
     tool: str
-    result: Result | None = None
+    result: Result | Mapping[str, Any] | None = None
+    """Plain JSON values where another machine has worded it."""
     error: ExeoraError | None = None
     question: InputRequired | None = None
     text: str | None = None
@@ -143,3 +151,43 @@ class Outcome:
             return {"error": self.error.to_dict()}
         shown: dict[str, Any] = self.verbatim or msgspec.to_builtins(self.result)
         return shown
+
+
+class Registered(Protocol):
+    """Where calls can act: the registry of this machine, or what several have published."""
+
+    def list_projects(self) -> Sequence[Project]:
+        """Give all projects."""
+        ...
+
+    def require_project(self, selector: str) -> Project:
+        """Find one by slug or id; raises `UnknownProject`."""
+        ...
+
+    def require_place(self, project: Project, selector: str) -> Place:
+        """Find a workspace by slug or id; raises `UnknownWorkspace`."""
+        ...
+
+    def require_available(self, place: Place, *, files: bool) -> None:
+        """See that a workspace is there; raises `WorkspaceUnavailable`."""
+        ...
+
+
+class Station(Protocol):
+    """The gate, as the way needs it; `tools/gate.py` has what is to be said of each."""
+
+    def approve(self, parsed: ParsedCall, caller: Caller) -> ApprovedCall | InputRequired:
+        """Let a call through, or say what the client must ask first; raises what refuses it."""
+        ...
+
+    def note_refusal(self, tool: str, placed: PlacedCall | None, caller: Caller, error: ExeoraError) -> None:
+        """Record a call that did not get to run; raises `Forbidden`, reason `audit_unwritable`."""
+        ...
+
+    def offered(self, tools: Iterable[AnyTool], projects: Iterable[Project], *, read_only: bool) -> list[AnyTool]:
+        """Leave out what no project in reach offers."""
+        ...
+
+    def allows_proxied(self, project: Project, *, read_only: bool) -> bool:
+        """Whether a project offers an upstream's tool."""
+        ...

@@ -6,15 +6,23 @@ Files are cloned (`FICLONE`) where the file system can: 1 GB takes a millisecond
 import errno
 import fcntl
 import os
+import re
 import shutil
 import stat
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from exeora_ws.errors import ToolFailed
 from exeora_ws.limits import COPY_SEARCH_ENTRIES
 
+if TYPE_CHECKING:
+    from pathspec import GitIgnoreSpec
+
+_SHOWN = 100
+_CLASS = re.compile(r"\[[!^]?\[:")
 _FICLONE = 0x40049409
 _CANNOT_CLONE = frozenset((errno.EOPNOTSUPP, errno.ENOTTY, errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EPERM))
 
@@ -34,16 +42,45 @@ class Copied:
 
 
 class Patterns:
-    """Patterns in the syntax of `.gitignore`."""
+    """Patterns in the syntax of `.gitignore`.
+
+    Raises:
+        ToolFailed: reason `setup_invalid`, naming the pattern: what is not understood is not guessed at.
+    """
 
     def __init__(self, lines: Sequence[str]) -> None:
-        from pathspec import GitIgnoreSpec  # noqa: PLC0415  most projects have none
+        for line in lines:
+            _require_understood(line)
+        self._spec = _compile(lines) if lines else None
 
-        self._spec = GitIgnoreSpec.from_lines(lines)
+    @property
+    def any(self) -> bool:
+        """Whether there are any."""
+        return self._spec is not None
 
     def match(self, path: str) -> bool:
         """Whether a path is meant; a folder's ends in `/`."""
-        return bool(self._spec.match_file(path))
+        return self._spec is not None and bool(self._spec.match_file(path))
+
+
+def _compile(lines: Sequence[str]) -> "GitIgnoreSpec":
+    from pathspec import GitIgnoreSpec  # noqa: PLC0415  most projects have none
+
+    return GitIgnoreSpec.from_lines(lines)
+
+
+def _require_understood(line: str) -> None:
+    try:
+        # A class like [[:digit:]] compiles, and means something else.
+        understood = _CLASS.search(line) is None and _compile([line]) is not None
+    except (ValueError, re.error):
+        understood = False
+    if not understood:
+        raise ToolFailed(
+            f"{line[:_SHOWN]!r} is not understood as a pattern of files to copy",
+            reason="setup_invalid",
+            hint="correct it, then exeora setup",
+        )
 
 
 def choose(root: Path, entries: Sequence[str], patterns: Patterns, copied: Copied) -> Iterator[str]:
@@ -65,7 +102,11 @@ def _search(root: Path, folder: str, patterns: Patterns, copied: Copied) -> Iter
         current = waiting.pop(0)
         if os.path.lexists(root / current / ".git"):
             continue
-        for item in _list(root / current):
+        items = _list(root / current)
+        if items is None:
+            copied.skipped.append((current, "failed"))
+            continue
+        for item in items:
             seen += 1
             if seen > COPY_SEARCH_ENTRIES:
                 copied.skipped.append((folder, "too_many_to_search"))
@@ -78,11 +119,12 @@ def _search(root: Path, folder: str, patterns: Patterns, copied: Copied) -> Iter
                 waiting.append(path)
 
 
-def _list(folder: Path) -> list["os.DirEntry[str]"]:
+def _list(folder: Path) -> list["os.DirEntry[str]"] | None:
+    """List a folder; None when it cannot be read."""
     try:
         return sorted(os.scandir(folder), key=lambda item: item.name)
     except OSError:
-        return []
+        return None
 
 
 class Copier:
@@ -97,19 +139,30 @@ class Copier:
     def copy(self, path: str) -> None:
         """Copy a file, a link as a link, or a folder with all in it; never raises for what the kernel refuses."""
         relative = path.rstrip("/")
-        try:
+        with self._telling(relative):
             self._copy(relative)
-        except OSError as error:
-            self._skip(relative, "disk_full" if error.errno == errno.ENOSPC else "failed")
 
     def link(self, path: str) -> None:
-        """Make a link to the source's file or folder."""
+        """Make a link to the source's file or folder; never raises for what the kernel refuses."""
         source = self._source / path
         if not os.path.lexists(source):
             self._skip(path, "missing")
-        elif not source.resolve().is_relative_to(self._source):
+        elif not Path(os.path.realpath(source)).is_relative_to(self._source):
             self._skip(path, "leads_out")
-        elif self._is_free(path):
+        else:
+            with self._telling(path):
+                self._link(source, path)
+
+    @contextmanager
+    def _telling(self, path: str) -> Iterator[None]:
+        """What the kernel refuses skips this one, and is said."""
+        try:
+            yield
+        except OSError as error:
+            self._skip(path, "disk_full" if error.errno == errno.ENOSPC else "failed")
+
+    def _link(self, source: Path, path: str) -> None:
+        if self._is_free(path):
             os.symlink(source, self._target / path)
             self._copied.links.append(path)
 
@@ -135,7 +188,10 @@ class Copier:
         if not self._make_folders(relative):
             self._skip(relative + "/", "link_in_the_way")
             return
-        for item in _list(source):
+        items = _list(source)
+        if items is None:
+            self._skip(relative + "/", "failed")
+        for item in items or ():
             self.copy(f"{relative}/{item.name}")
         with suppress(OSError):
             shutil.copystat(source, self._target / relative, follow_symlinks=False)

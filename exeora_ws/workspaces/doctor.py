@@ -15,6 +15,7 @@ from exeora_ws.git.admin import read_folder
 from exeora_ws.git.gitfiles import read_git_link
 from exeora_ws.git.opening import open_repository
 from exeora_ws.git.port import Repository, Worktree
+from exeora_ws.names import show_bytes
 from exeora_ws.workspaces import resolve, trash
 from exeora_ws.workspaces.place import Project, Workspace
 from exeora_ws.workspaces.registry import Registry, relocate_project, update_workspace
@@ -45,7 +46,7 @@ def examine_project(registry: Registry, managed_root: Path, project: Project) ->
         yield Problem("main_broken", project.slug, f"main is not the repository it was: {fault}", "look at its .git")
         return
     repository = open_repository(common_dir)
-    yield from _examine_repository(repository, project)
+    yield from _examine_repository(registry, repository, project)
     for workspace in registry.list_workspaces(project.id):
         if not workspace.main:
             yield from _Examiner(registry, managed_root, project, repository).examine(workspace)
@@ -98,20 +99,28 @@ def _list_names(folder: Path) -> list[str]:
         return []
 
 
-def _examine_repository(repository: Repository, project: Project) -> Iterator[Problem]:
+def _examine_repository(registry: Registry, repository: Repository, project: Project) -> Iterator[Problem]:
     if repository.is_wrongly_bare() and not project.bare:
         said = "the shared settings say core.bare, so git takes main for a repository without files"
         yield Problem("core_bare", project.slug, said, "git config core.bare false", repository.clear_bare)
-    for name in repository.list_remains():
-
-        def discard(name: str = name) -> None:
-            repository.discard_entry(name)
-
-        said = f"a crash left the record {name!r}, which names no worktree"
-        yield Problem("left_over_record", project.slug, said, "git worktree prune", discard)
+    needed = {repository.find_forsaken(w.worktree) for w in registry.list_workspaces(project.id) if not w.main}
+    for name, empty in repository.list_remains():
+        if name not in needed:
+            yield _explain_remains(repository, project, name, empty=empty)
     for name in repository.list_stale_locks():
         hint = f"see that no git is at work, then delete {name} in the Git folder"
         yield Problem("stale_lock", project.slug, f"{name} has been there for more than ten minutes", hint)
+
+
+def _explain_remains(repository: Repository, project: Project, name: str, *, empty: bool) -> Problem:
+    def discard() -> None:
+        repository.discard_entry(name)
+
+    said = f"a crash left the record {name!r}, which names no worktree"
+    if empty:
+        return Problem("left_over_record", project.slug, said, "git worktree prune", discard)
+    hint = "git worktree repair PATH, with a folder whose .git leads there; git worktree prune, if there is none"
+    return Problem("left_over_record", project.slug, f"{said} and has an index, perhaps with staged work", hint)
 
 
 def _examine_records(registry: Registry, project: Project, repository: Repository) -> Iterator[Problem]:
@@ -165,7 +174,7 @@ class _Examiner:
 
     def _examine_branch(self, workspace: Workspace) -> Iterator[Problem]:
         current = resolve.refresh_branch(self.project, workspace)
-        if current.branch != workspace.branch:
+        if (None if current.branch is None else show_bytes(current.branch)) != workspace.branch:
 
             def repair() -> None:
                 with self.registry.change() as connection:
@@ -199,6 +208,9 @@ class _Examiner:
 
     def _explain_broken(self, workspace: Workspace, worktree: Worktree | None, fault: str) -> Problem:
         """Links are mended only where one side still leads to the other, and nothing else stands at its end."""
+        if worktree is None and self.repository.find_forsaken(workspace.worktree) is not None:
+            said = "Git's record of it has lost the way back to its folder"
+            return Problem(fault, workspace.slug, said, "exeora doctor --fix", self._reconnect(workspace))
         entry = worktree or self._find_entry(workspace)
         if entry is None or (entry.path != workspace.worktree and entry.path.exists()):
             hint = f"exeora detach {workspace.slug}, which touches nothing on disk; its files are all there"
@@ -214,6 +226,12 @@ class _Examiner:
         name = os.path.basename(os.path.realpath(link))
         ours = links.leads_to(str(workspace.worktree), str(self.repository.common_dir))
         return next((w for w in self.repository.list_worktrees() if ours and w.admin == name), None)
+
+    def _reconnect(self, workspace: Workspace) -> Callable[[], None]:
+        def repair() -> None:
+            self.repository.reconnect(workspace.worktree)
+
+        return repair
 
     def _relink(self, workspace: Workspace, worktree: Worktree, folder: Path) -> Callable[[], None]:
         def repair() -> None:

@@ -74,7 +74,7 @@ class Move:
         """
         snapshot = self._checkout.take_snapshot(MOVING + target.id)
         checkout = open_repository(target.worktree)
-        checkout.apply_snapshot(snapshot)
+        checkout.apply_snapshot(snapshot, self._source.workspace.worktree)
         if not _holds(checkout, snapshot, MOVING + target.id):
             raise ToolFailed("the changes did not arrive as they were", reason="changes_differ")
         facts = MovingFacts(
@@ -135,7 +135,8 @@ def _clear(registry: Registry, project: Project | None, facts: MovingFacts) -> s
             return "it changed meanwhile"
     finally:
         source.drop_ref(check)
-    source.discard_changes(facts.snapshot)
+    if target.checkout is None or not source.discard_changes(facts.snapshot, target.checkout):
+        return "some of it is not what the new workspace has, byte by byte"
     return None if source.status().clean else "some of them could not be taken out"
 
 

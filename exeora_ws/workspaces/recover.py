@@ -15,6 +15,7 @@ from exeora_ws.workspaces.moving import complete_move
 from exeora_ws.workspaces.registry import Registry, Unfinished, end_operation
 from exeora_ws.workspaces.remove import settle_removal
 from exeora_ws.workspaces.rename import undo_renaming
+from exeora_ws.workspaces.rescue import rescue_work
 from exeora_ws.workspaces.restore import undo_restoration
 from exeora_ws.workspaces.trash import LockOf
 
@@ -67,6 +68,8 @@ def _settle(registry: Registry, operation: Unfinished) -> None:
         # The repository itself is gone, and with it the admin entry and the branch.
         with registry.change() as connection:
             end_operation(connection, operation.id)
+        return
+    if operation.kind == "create" and rescue_work(registry, repository, operation):
         return
     project = registry.find_project(operation.project_id)
     if operation.kind in _UNDO:

@@ -330,9 +330,9 @@ def update_workspace(connection: sqlite3.Connection, workspace: Workspace, state
     record_state(connection, workspace, state, detail)
 
 
-def _recorded(branch: str | None) -> str | None:
-    # What is recorded is only shown, and only where HEAD cannot be read.
-    return None if branch is None else show_bytes(branch)
+def _recorded(name: str | None) -> str | None:
+    # What is recorded is only shown, a branch only where HEAD cannot be read.
+    return None if name is None else show_bytes(name)
 
 
 def delete_workspace(connection: sqlite3.Connection, workspace: Workspace, state: str) -> None:
@@ -345,7 +345,7 @@ def record_state(connection: sqlite3.Connection, workspace: Workspace, state: st
     """Add an entry to a workspace's history."""
     connection.execute(
         "INSERT INTO workspace_history (project_id, workspace_id, slug, at, state, detail) VALUES (?, ?, ?, ?, ?, ?)",
-        (workspace.project_id, workspace.id, workspace.slug, time.time(), state, detail),
+        (workspace.project_id, workspace.id, workspace.slug, time.time(), state, _recorded(detail)),
     )
 
 

@@ -96,7 +96,7 @@ def remove_workspace(
     status = None if gone else _check(place.project, workspace, worktree, force=force)
     torn_down = None if gone else tear_down()
     stopped = tuple(stop(workspace.id))
-    facts = _facts(registry, repository, managed_root, workspace, worktree, gone=gone)
+    facts = describe_facts(registry, repository, managed_root, workspace, worktree, gone=gone)
     known = merged_at is not None and facts.head == merged_at
     facts = msgspec.structs.replace(facts, delete_branch=delete_branch, now=now, force_branch=known)
     operation = Unfinished(
@@ -108,7 +108,7 @@ def remove_workspace(
     )
     registry.begin(operation)
     with all_or_nothing(registry, operation, lambda: settle_removal(registry, repository, place.project, operation)):
-        _take_away(repository, facts, worktree, status)
+        take_away(repository, facts, worktree, status)
     branch = settle_removal(registry, repository, place.project, operation)
     # What was being started meanwhile came on record only now, or is ended by whoever starts it.
     stopped += tuple(stop(workspace.id))
@@ -181,7 +181,7 @@ def _refuse_unreachable(repository: Repository, worktree: Worktree) -> None:
         )
 
 
-def _facts(
+def describe_facts(
     registry: Registry,
     repository: Repository,
     managed_root: Path,
@@ -190,6 +190,7 @@ def _facts(
     *,
     gone: bool,
 ) -> RemovalFacts:
+    """Write down what removing a workspace, settling that and bringing it back need to know."""
     base = registry.find_base(workspace.id)
     return RemovalFacts(
         workspace_id=workspace.id,
@@ -210,7 +211,12 @@ def _facts(
     )
 
 
-def _take_away(repository: Repository, facts: RemovalFacts, worktree: Worktree | None, status: Status | None) -> None:
+def take_away(repository: Repository, facts: RemovalFacts, worktree: Worktree | None, status: Status | None) -> None:
+    """Move a workspace's folder into the trash, with what Git keeps about it beside it.
+
+    Raises:
+        ToolFailed: reason `delete_failed`.
+    """
     if facts.gone:
         return
     make_private_folder(Path(facts.trash))

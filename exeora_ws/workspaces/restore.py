@@ -28,6 +28,8 @@ from exeora_ws.workspaces.registry import (
 from exeora_ws.workspaces.trash import RemovalFacts, Removed
 from exeora_ws.workspaces.undoing import all_or_nothing
 
+_DETACH = "pass --detach to come back at its commit, on no branch"
+
 
 @dataclass(frozen=True, slots=True)
 class Restoration:
@@ -63,6 +65,8 @@ def restore_workspace(registry: Registry, project: Project, selector: str | None
     removed = find_removed(registry, project, selector)
     repository = open_repository(resolve.require_repository_dir(project))
     _refuse_taken(registry, project, removed)
+    if detach and removed.facts.head is None:
+        raise ToolFailed("it had no commit yet, so there is none to come back at", reason="commit_missing")
     make_branch = not detach and _settle_branch(repository, removed.facts)
     return _carry_out(registry, repository, removed, make_branch=make_branch, detach=detach)
 
@@ -81,7 +85,7 @@ def find_removed(registry: Registry, project: Project, selector: str | None) -> 
         return found
     if candidates:
         raise ToolFailed(
-            f"what was left of workspace {candidates[0].workspace.slug!r} has been deleted from the trash",
+            f"what was left of workspace {candidates[0].workspace.slug!r} is or will be deleted from the trash",
             reason="trash_swept",
             hint="its branch may still be there: exeora create BRANCH --reuse",
         )
@@ -110,7 +114,7 @@ def _refuse_taken(registry: Registry, project: Project, removed: Removed) -> Non
 
 def _settle_branch(repository: Repository, facts: RemovalFacts) -> bool:
     """Whether the branch has to be made again; refuses one that is not what it was."""
-    if facts.branch is None or facts.head is None:
+    if facts.branch is None:
         return False
     present = repository.find_branch(facts.branch)
     holder = next((w for w in repository.list_worktrees() if facts.branch in w.holds), None)
@@ -119,9 +123,11 @@ def _settle_branch(repository: Repository, facts: RemovalFacts) -> bool:
         raise ToolFailed(
             f"branch {facts.branch!r} is in use by {where} now",
             reason="branch_checked_out",
-            hint="pass --detach to come back at its commit, on no branch",
+            hint=_DETACH,
         )
     if present is None:
+        if facts.head is None:
+            return False  # a branch without a commit yet is no reference
         if repository.find_commit(facts.head) is None:
             raise ToolFailed(f"the commit of branch {facts.branch!r} is gone", reason="commit_missing")
         return True
@@ -129,7 +135,7 @@ def _settle_branch(repository: Repository, facts: RemovalFacts) -> bool:
         raise ToolFailed(
             f"branch {facts.branch!r} has moved since, so files and index no longer belong to it",
             reason="branch_moved",
-            hint="pass --detach to come back at its commit, on no branch",
+            hint=_DETACH if facts.head is not None else f"git branch -m {facts.branch} OTHER, for it had no commit yet",
             data={"commit": facts.head, "present": present},
         )
     return False
@@ -148,7 +154,7 @@ def _carry_out(
         if detach and facts.head is not None:
             (facts.admin / "HEAD").write_text(facts.head + "\n")
         _move(facts.tree, workspace.worktree)
-        repository.revive_admin(facts.admin, workspace.worktree)
+        repository.revive_admin(facts.admin, workspace.worktree, unborn=facts.head is None)
         with registry.change() as connection:
             insert_workspace(connection, workspace, facts.base, "restored")
             trash.expire_removal(connection, workspace.id)

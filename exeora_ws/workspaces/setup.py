@@ -137,14 +137,15 @@ class Setup:
         source = _source_of(place)
         if place.workspace.main or source == place.root or not (recipe.include or recipe.copy or recipe.link):
             return copied
+        include, copy = Patterns(recipe.include), Patterns(recipe.copy)
         copier = Copier(source, place.root, copied)
         for path in recipe.link:
             copier.link(path)
         if recipe.include or recipe.copy:
             ignored, untracked = _list_untracked(place.project)
-            for patterns, entries in ((recipe.include, ignored), (recipe.copy, [*ignored, *untracked])):
-                if patterns:
-                    for path in list(choose(source, entries, Patterns(patterns), copied)):
+            for patterns, entries in ((include, ignored), (copy, [*ignored, *untracked])):
+                if patterns.any:
+                    for path in list(choose(source, entries, patterns, copied)):
                         copier.copy(path)
         return copied
 

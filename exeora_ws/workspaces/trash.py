@@ -153,6 +153,12 @@ def needs_sweep(registry: Registry, *, now: float) -> bool:
     return stale or any(r.until <= now for r in removed)
 
 
+def empty(registry: Registry, lock_of: LockOf, project_id: ProjectId) -> tuple[int, int]:
+    """Delete everything that was removed from a project for good, as `sweep` does; gives how many went and stayed."""
+    done = [_give_up(registry, lock_of, each, remove_tree) for each in list_removed(registry, project_id)]
+    return done.count(True), done.count(False)
+
+
 def sweep(
     registry: Registry, lock_of: LockOf, *, now: float, most_bytes: int, delete: Callable[[Path], None] = remove_tree
 ) -> int:
@@ -165,11 +171,12 @@ def sweep(
         How many workspaces were deleted for good.
     """
     _measure(registry)
-    swept = 0
-    for removed in _choose(list_removed(registry, None), now, most_bytes):
-        if _expire(registry, lock_of, removed) and delete_for_good(registry, removed, delete):
-            swept += 1
-    return swept
+    chosen = list(_choose(list_removed(registry, None), now, most_bytes))
+    return sum(_give_up(registry, lock_of, removed, delete) for removed in chosen)
+
+
+def _give_up(registry: Registry, lock_of: LockOf, removed: Removed, delete: Callable[[Path], None]) -> bool:
+    return _expire(registry, lock_of, removed) and delete_for_good(registry, removed, delete)
 
 
 def _measure(registry: Registry) -> None:

@@ -2,12 +2,14 @@
 
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from exeora_ws.errors import Forbidden
 from exeora_ws.names import ProjectId
-from exeora_ws.processes.table import TAG_VARIABLE
+from exeora_ws.processes.table import TAG_VARIABLE, find_entry, find_variable
 from exeora_ws.workspaces.registry import Registry
+
+_UNTAGGED = "-"
 
 
 def is_trusted(registry: Registry, project_id: ProjectId, digest: str) -> bool:
@@ -42,5 +44,21 @@ def revoke(registry: Registry, project_id: ProjectId) -> int:
 
 
 def is_inside_command(environ: Mapping[str, str]) -> bool:
-    """Whether this process runs inside a command that exeora started: those carry a tag."""
-    return environ.get(TAG_VARIABLE, "-") != "-"
+    """Whether this process runs inside a command that exeora started: those carry a tag.
+
+    Also when the tag was taken out of this process's environment on the way: what started it still has it. It is no
+    wall against a program that means to get around it, which could write into the user's files as well.
+    """
+    return environ.get(TAG_VARIABLE, _UNTAGGED) != _UNTAGGED or any(map(_is_tagged, _list_ancestors()))
+
+
+def _list_ancestors() -> Iterator[int]:
+    pid = os.getppid()
+    while pid > 1:
+        yield pid
+        entry = find_entry(pid)
+        pid = 0 if entry is None else entry.parent
+
+
+def _is_tagged(pid: int) -> bool:
+    return (find_variable(pid, TAG_VARIABLE) or _UNTAGGED) != _UNTAGGED

@@ -68,10 +68,26 @@ class Upkeep:
         with self._inventory.working_on(project, cancellation):
             return restore.restore_workspace(self._registry, project, selector, detach=detach)
 
-    def sweep_trash(self, *, everything: bool = False) -> int:
-        """Delete for good what is too old or too much, or everything; gives how many workspaces that were."""
-        most = -1 if everything else self._trash_bytes()
-        return trash.sweep(self._registry, self._inventory.lock_of, now=time.time(), most_bytes=most)
+    def list_with_trash(self) -> list[Project]:
+        """List the projects of which something is in the trash."""
+        having = {r.workspace.project_id for r in trash.list_removed(self._registry, None)}
+        return [p for p in self._registry.list_projects() if p.id in having]
+
+    def empty_trash(self, project: Project | None) -> tuple[int, int]:
+        """Delete everything that was removed from a project for good, or from projects that are no more.
+
+        Returns:
+            How many workspaces went, and how many stay: files resist, or somebody is at work on the repository.
+        """
+        having = {r.workspace.project_id for r in trash.list_removed(self._registry, None)}
+        orphaned = having - {p.id for p in self._registry.list_projects()}
+        meant = orphaned if project is None else {project.id}
+        done = [trash.empty(self._registry, self._inventory.lock_of, each) for each in meant]
+        return sum(went for went, _ in done), sum(stayed for _, stayed in done)
+
+    def sweep_trash(self) -> int:
+        """Delete for good what is too old or too much; gives how many workspaces that were."""
+        return trash.sweep(self._registry, self._inventory.lock_of, now=time.time(), most_bytes=self._trash_bytes())
 
     def lock(self, place: Place, reason: str, *, cancellation: Cancellation) -> None:
         """Lock a workspace; see `locking.lock_workspace`."""

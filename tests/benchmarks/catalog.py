@@ -1,9 +1,9 @@
 """Every benchmark, in the order of the page. One line a module; the room that owns a goal fills its module."""
 
-from benchmarks import calls, commands, creating, memory, offline, removing, scale, searching, stated
+from benchmarks import calls, commands, creating, fleet, memory, offline, removing, scale, searching, stated
 from benchmarks.benchmark import Benchmark
 
-MODULES = (creating, removing, offline, stated, searching, calls, commands, memory, scale)
+MODULES = (creating, removing, offline, stated, searching, calls, commands, memory, scale, fleet)
 BENCHMARKS: tuple[Benchmark, ...] = tuple(benchmark for module in MODULES for benchmark in module.BENCHMARKS)
 
 

@@ -68,4 +68,10 @@ GOALS = (
         "What list, resolving and creating a workspace cost stays flat while projects and workspaces grow to 1,000 "
         "each.",
     ),
+    Goal(
+        10,
+        "A fleet",
+        "1,000 machines and 200 calls a second for a minute: every call is answered with a result, a call costs its "
+        "gateway at most 4 ms of processor time, and a gateway holds at most 120 MB.",
+    ),
 )

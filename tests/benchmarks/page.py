@@ -44,7 +44,7 @@ def render_goals(benchmarks: Iterable[Benchmark], results: Results) -> list[str]
     lines = [_COLUMNS]
     for goal in GOALS:
         rows = [
-            _render_bound(goal, bound, results.results.get(benchmark.name))
+            _render_bound(goal, benchmark, bound, results.results.get(benchmark.name))
             for benchmark in benchmarks
             if benchmark.goal == goal.number
             for bound in benchmark.bounds
@@ -82,10 +82,10 @@ def replace_summary(readme: str, summary: str) -> str:
     return f"{before}{MARKS[0]}\n\n{summary}\n\n{MARKS[1]}{after}" if found else readme
 
 
-def _render_bound(goal: Goal, bound: Bound, result: Result | None) -> str:
+def _render_bound(goal: Goal, benchmark: Benchmark, bound: Bound, result: Result | None) -> str:
     unit = result.unit if result else Unit.SECONDS
     verdict = judge(bound, result)
-    cells = [f"{goal.number}. {goal.title}", bound.ours, describe_limit(bound, unit)]
+    cells = [f"{goal.number}. {goal.title}", f"{benchmark.title}: {bound.ours}", describe_limit(bound, unit)]
     if verdict is None:
         cells += ["", "", f"not measured: {result.missing}" if result and result.missing else "not measured yet"]
     else:

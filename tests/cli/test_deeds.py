@@ -112,6 +112,29 @@ def test_policy_does_not_judge_who_writes_it_but_the_record_has_it(exeora: Comma
     assert ("revoke_trust", "OK", "cli") in rows(exeora)
 
 
+def test_a_project_that_is_read_only_keeps_its_trash(exeora: CommandLine, ready: Path, make_repository):
+    other = CommandLine(make_repository("other", commits=1), exeora.environment)
+    assert other.inline("create", "y").code == 0
+    assert other.inline("remove", "y").code == 0
+    set_policy(exeora, mode="read_only")
+    done = other.inline("restore", "--empty", "--json")
+    assert (done.code, done.document["deleted"], done.error["code"]) == (4, 1, "FORBIDDEN")
+    assert exeora.inline("--project", "app", "restore", "--empty").code == 4
+    assert [r["slug"] for r in exeora.inline("restore", "--list", "--json").document["removed"]] == ["gone"]
+
+
+def test_a_named_project_is_the_only_one_whose_trash_is_emptied(exeora: CommandLine, ready: Path, make_repository):
+    other = CommandLine(make_repository("other", commits=1), exeora.environment)
+    assert other.inline("create", "y").code == 0
+    assert exeora.inline("--project", "other", "restore", "--empty", "--json").document["deleted"] == 0
+    assert exeora.inline("restore", "--list", "--json").document["removed"] != []
+
+
+def test_a_fetch_is_a_change_though_the_rest_is_a_dry_run(exeora: CommandLine, ready: Path):
+    set_policy(exeora, mode="read_only")
+    assert exeora.inline("create", "idea", "--dry-run", "--fetch").code == 4
+
+
 def test_emptying_the_trash_is_on_record(exeora: CommandLine, ready: Path):
     assert exeora.inline("restore", "--empty", "--json").document["deleted"] == 1
     assert ("empty_trash", "OK", "cli") in rows(exeora)

@@ -15,6 +15,7 @@ from exeora_ws.limits import MESSAGE_BYTES
 from exeora_ws.serve.http import serve_http
 from exeora_ws.serve.options import HttpOptions
 from exeora_ws.serve.running import list_servers
+from exeora_ws.serve.tokens import TokenBook
 from mcp.shared.exceptions import MCPError
 
 HANDSHAKE = {
@@ -488,7 +489,7 @@ def test_a_running_server_is_listed_with_its_url(site):
 
 def test_a_port_that_is_taken_is_said(app):
     with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(ToolFailed) as caught:
-        serve_http(app, HttpOptions(port=taken.getsockname()[1]))
+        serve_http(app, TokenBook(app.places), HttpOptions(port=taken.getsockname()[1]))
     assert caught.value.reason == "port_taken"
 
 

@@ -3,8 +3,7 @@
 A step is anything the process does to the world: every Python audit event that opens for writing, makes, renames,
 removes or starts a process, and every SQL statement that changes what others can see. The product has no hook for this;
 the interpreter has. What leaves the world as it was is no step, since a kill before it and one after it are the same:
-unnamed files, devices, locks (the kernel releases them), reading the database, and what a transaction holds until it
-ends.
+unnamed files, devices, locks (the kernel releases them), reading the database, what a transaction holds until its end.
 """
 
 import json

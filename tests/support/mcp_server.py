@@ -204,11 +204,13 @@ def serve_on_stdio(scope: str, how: str = "") -> None:
 def serve_on_http(port: str) -> None:
     """Print each event as a line of JSON."""
     from exeora_ws.serve.http import HttpOptions, serve_http
+    from exeora_ws.serve.tokens import TokenBook
 
     def tell(event):
         print(json.dumps({"event": event.kind, **event.facts}), flush=True)
 
-    serve_http(open_fixture(), HttpOptions(port=int(port), on_event=tell, manual=MANUAL))
+    app = open_fixture()
+    serve_http(app, TokenBook(app.places), HttpOptions(port=int(port), on_event=tell, manual=MANUAL))
 
 
 if __name__ == "__main__":

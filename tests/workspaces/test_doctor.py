@@ -119,6 +119,34 @@ def test_records_left_by_a_crash_go_when_they_are_old(app: App, project: Project
     assert sorted(os.listdir(project.root / ".git/worktrees")) == ["new", "x"]
 
 
+def test_a_record_that_lost_its_way_back_keeps_what_is_staged(app: App, project: Project, top: Path):
+    (top / "staged.txt").write_text("work\n")
+    git(top, "add", "staged.txt")
+    entry = project.root / ".git/worktrees/x"
+    (entry / "gitdir").unlink()
+    os.utime(entry, (0, 0))
+    assert statuses(examine(app, project)) == {"broken_link": "fixable"}
+    assert statuses(examine(app, project, fix=True)) == {"broken_link": "fixed"}
+    assert examine(app, project) == {}
+    assert git(top, "status", "--porcelain") == "A  staged.txt"
+
+
+def test_a_record_with_an_index_that_nobody_knows_is_named_and_never_taken(app: App, project: Project, top: Path):
+    entry = project.root / ".git/worktrees/x"
+    app.inventory.detach(app.inventory.require_place(project, "x"))
+    (entry / "gitdir").unlink()
+    os.utime(entry, (0, 0))
+    assert statuses(examine(app, project, fix=True)) == {"left_over_record": "found"}
+    assert (entry / "index").exists()
+
+
+def test_a_branch_that_is_not_utf8_is_nothing_wrong(app: App, project: Project, top: Path):
+    name = os.fsdecode(b"lat\xe9")
+    git(top, "switch", "-q", "-c", name)
+    assert statuses(examine(app, project, fix=True)) == {"branch_changed": "fixed"}
+    assert examine(app, project) == {}
+
+
 def test_stale_locks_are_named_and_never_taken(app: App, project: Project, top: Path):
     lock = project.root / ".git/worktrees/x/index.lock"
     lock.touch()

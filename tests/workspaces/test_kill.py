@@ -1,10 +1,13 @@
 """SIGKILL at every step of create and remove: the next command completes it or takes it back, whole."""
 
 import os
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from exeora_ws.app import App, open_app
+from exeora_ws.cancellation import Cancellation
 from exeora_ws.settings import find_places
 from exeora_ws.workspaces import inventory_file
 
@@ -88,3 +91,32 @@ def test_remove_is_whole_or_not_begun_at_every_step(repository: Path, run: Forke
         if now == PRESENT:
             run(0, "remove_workspace", workspace="x")
     assert len(seen) == 2
+
+
+@pytest.mark.parametrize("committed", [False, True])
+def test_work_in_a_workspace_whose_creation_was_cut_short_is_restorable(repository: Path, run: Forker, committed: bool):
+    steps = count_steps(run, "create_workspace", branch="x")
+    run(0, "remove_workspace", workspace="x", deleteBranch=True)
+    top = Path(os.environ["XDG_DATA_HOME"]) / "exeora/workspaces/app/x"
+    for fatal in range(steps, 0, -2):  # the last of them come after it is registered
+        run(fatal, "create_workspace", branch="x")
+        if (top / "README.md").exists() and (repository / ".git/worktrees/x/index").exists() and _is_cut_short():
+            break
+        run(0, "remove_workspace", workspace="x", deleteBranch=True)
+    (top / "mine.txt").write_text("an hour of work\n")
+    if committed:
+        git(top, "add", "mine.txt")
+        git(top, "commit", "-q", "-m", "work")
+    app = open_app()
+    assert facts(app, repository) == (KEPT if committed else ABSENT)
+    project = app.inventory.require_project("app")
+    back = app.upkeep.restore(project, "x", detach=False, cancellation=Cancellation())
+    assert back.branch_made is not committed
+    assert (top / "mine.txt").read_text() == "an hour of work\n"
+    assert git(top, "branch", "--show-current") == "x"
+
+
+def _is_cut_short() -> bool:
+    database = find_places().database
+    with closing(sqlite3.connect(database)) as connection:
+        return connection.execute("SELECT count(*) FROM operations WHERE kind = 'create'").fetchone()[0] == 1

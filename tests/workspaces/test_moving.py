@@ -176,7 +176,7 @@ def test_a_full_disk_is_told_and_tried_again(app: App, project: Project, root: P
     from exeora_ws.errors import ToolFailed
     from exeora_ws.git.engine import Engine
 
-    def fail(self: Engine, snapshot: object) -> None:
+    def fail(self: Engine, *_: object) -> bool:
         raise ToolFailed("git: No space left on device", reason="disk_full")
 
     make_changes(root)
@@ -188,3 +188,42 @@ def test_a_full_disk_is_told_and_tried_again(app: App, project: Project, root: P
     assert made.moved.source_kept == "git: No space left on device; the next command tries again"
     open_app()
     assert (status(root), status(made.creation.workspace.path)) == ("", STATUS)
+
+
+def test_an_edit_while_the_source_is_cleared_is_not_lost(app: App, project: Project, root: Path):
+    """Git runs this hook after each look: two at the target, then the one at the source."""
+    make_changes(root)
+    hook = root / ".git/hooks/reference-transaction"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text(
+        f"""#!/bin/sh
+test "$1" = committed && grep -- -check | grep -qv " 0000000000" || exit 0
+echo look >> {root}/.git/looks
+test "$(wc -l < {root}/.git/looks)" = 3 && echo late >> {root}/a.txt
+exit 0
+"""
+    )
+    hook.chmod(0o755)
+    main = app.inventory.require_place(project, "main")
+    made = app.upkeep.create(main, "x", with_changes=True, cancellation=Cancellation())
+    assert (root / "a.txt").read_text() == "changed\nlate\n"
+    assert made.moved is not None
+    assert made.moved.source_kept is not None
+    assert (made.creation.workspace.path / "a.txt").read_text() == "changed\n"
+
+
+def test_bytes_and_permissions_come_along_where_a_filter_would_make_others(app: App, project: Project, root: Path):
+    commit_file(root, ".gitattributes", "*.nb filter=strip\n*.txt text\n")
+    git(root, "config", "filter.strip.clean", "sed /OUTPUT/d")
+    written = {"a.txt": b"one\r\ntwo\r\n", "n.nb": b"code\nOUTPUT 42\n"}
+    for name, data in written.items():
+        (root / name).write_bytes(data)
+        (root / name).chmod(0o600)
+    main = app.inventory.require_place(project, "main")
+    made = app.upkeep.create(main, "x", with_changes=True, cancellation=Cancellation())
+    top = made.creation.workspace.path
+    assert {name: ((top / name).read_bytes(), (top / name).stat().st_mode & 0o777) for name in written} == {
+        name: (data, 0o600) for name, data in written.items()
+    }
+    assert status(root) == ""
+    assert not (root / "n.nb").exists()

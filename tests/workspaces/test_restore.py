@@ -230,8 +230,8 @@ def test_what_is_too_much_is_swept_oldest_first(app: App, project: Project, resu
 def test_nothing_is_swept_under_somebody_at_work(app: App, project: Project, result, top: Path):
     result("remove_workspace", workspace="x")
     with app.inventory.working_on(project, Cancellation()):
-        assert app.upkeep.sweep_trash(everything=True) == 0
-    assert app.upkeep.sweep_trash(everything=True) == 1
+        assert app.upkeep.empty_trash(project) == (0, 1)
+    assert app.upkeep.empty_trash(project) == (1, 0)
 
 
 def test_now_is_not_restorable_and_the_disk_is_freed_by_somebody_else(
@@ -292,3 +292,22 @@ def test_restore_is_whole_or_not_begun_at_every_step(
         assert os.listdir(admins) == ["x"]
         seen.add(len(rows))
     assert seen == {1, 2}
+
+
+def test_a_branch_without_a_commit_comes_back_without_one(
+    app: App, project: Project, result, repository: Path, top: Path
+):
+    git(top, "switch", "-q", "--orphan", "fresh")
+    (top / "staged.txt").write_text("work\n")
+    git(top, "add", "staged.txt")
+    result("remove_workspace", workspace="x", force=True)
+    back = app.upkeep.restore(project, "x", detach=False, cancellation=Cancellation())
+    assert back.branch_made is False
+    assert git(top, "status", "--porcelain", "--branch") == "## No commits yet on fresh\nA  staged.txt"
+    result("remove_workspace", workspace="x", force=True)
+    git(repository, "branch", "fresh")
+    for detach, reason in ((False, "branch_moved"), (True, "commit_missing")):
+        with pytest.raises(ToolFailed) as refused:
+            app.upkeep.restore(project, "x", detach=detach, cancellation=Cancellation())
+        assert refused.value.reason == reason
+    assert len(app.upkeep.list_removed(project)) == 1

@@ -2,6 +2,8 @@
 
 import os
 import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -210,7 +212,7 @@ def test_ports_are_stable_distinct_and_free(app: App, project: Project, result, 
         "EXEORA_PORT_DB": str(first["db"]),
     }
     result("remove_workspace", workspace="a")
-    app.upkeep.sweep_trash(everything=True)
+    app.upkeep.empty_trash(project)
     with app.inventory.registry.database.read() as connection:
         assert connection.execute("SELECT count(*) FROM ports").fetchone()[0] == 2
 
@@ -269,3 +271,21 @@ def test_an_invalid_recipe_does_not_undo_the_workspace(result, write):
     made = result("create_workspace", branch="x")
     assert made["setup"]["status"] == "invalid"
     assert "workspace.setup" in made["setup"]["message"]
+
+
+@pytest.mark.parametrize("pattern", ["!", "\\", "[z-a]", "x\\", "[[:digit:]].env"])
+def test_a_pattern_that_is_not_understood_is_said_and_the_workspace_is_there(result, write, pattern: str):
+    write(include=f"*.env\n{pattern}\n")
+    made = result("create_workspace", branch="x")
+    assert made["created"] is True
+    assert made["setup"]["status"] == "invalid"
+    assert repr(pattern) in made["setup"]["message"]
+
+
+@pytest.mark.parametrize("tag", ["cmd_1", "-"])
+def test_a_tag_that_was_taken_off_on_the_way_is_still_a_command(sealed: dict[str, str], tag: str):
+    asked = "import os, exeora_ws.workspaces.trust as trust; print(trust.is_inside_command(os.environ))"
+    line = f'env -u EXEORA_TAG "{sys.executable}" -c "{asked}"; true'
+    environment = sealed | {"EXEORA_TAG": tag, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(["/bin/sh", "-c", line], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout == f"{tag != '-'}\n"

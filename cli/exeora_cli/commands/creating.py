@@ -105,14 +105,15 @@ def create(
 
 
 def _create_further(session: Session, place: Any, what: str | None, **asked: Any) -> dict[str, Any]:
+    dry = asked["dry_run"] and not asked["fetch"]  # a fetch moves the remote's branches, whatever else is done
     made = run_deed(
         session,
         "create_workspace",
         place,
         lambda cancellation: session.app.upkeep.create(place, what, **asked, cancellation=cancellation),
         arguments={"branch": what, **asked},
-        changes=not asked["dry_run"],
-        listed_as=() if asked["dry_run"] else ("create_workspace",),
+        changes=not dry,
+        listed_as=() if dry else ("create_workspace",),
     )
     from exeora_ws.app import describe_setup
 

@@ -1,16 +1,19 @@
 """restore: undo a removal, and what is there to undo."""
 
 from datetime import UTC, datetime
+from functools import partial
 from typing import Annotated, Any
 
 import typer
-from exeora_ws.errors import InvalidArguments
+from exeora_ws.errors import ApprovalDeclined, ApprovalTimeout, ExeoraError, Forbidden, InvalidArguments
 
+from exeora_cli import answer
 from exeora_cli.describing import describe_workspace
 from exeora_cli.direct import run_deed
 from exeora_cli.group import Group
 from exeora_cli.plain import align, show_text
 from exeora_cli.session import Session, Shown, explain_no_project, session_of
+from exeora_cli.wording import for_shell
 
 group = Group("Workspaces")
 
@@ -25,7 +28,7 @@ group = Group("Workspaces")
     (
         "`workspace{id, slug, name, branch, path, managed}`, `branchMade` (the branch was gone and is back), `commit`. "
         "With --list: `removed[{id, slug, branch, removedAt, restorableUntil, bytes}]`, latest first. With --empty: "
-        "`deleted`, how many."
+        "`deleted` and `left`, how many went and how many could not go yet."
     ),
 )
 def restore(
@@ -35,7 +38,10 @@ def restore(
     ] = None,
     list_: Annotated[bool, typer.Option("--list", help="List what can be brought back.")] = False,
     detach: Annotated[bool, typer.Option("--detach", help="Come back at its commit, on no branch.")] = False,
-    empty: Annotated[bool, typer.Option("--empty", help="Delete everything removed for good, at once.")] = False,
+    empty: Annotated[
+        bool,
+        typer.Option("--empty", help="Delete everything removed for good, at once; of one project with --project."),
+    ] = False,
 ) -> None:
     """Bring a removed workspace back: files, index, branch, ignored files, slug and id.
 
@@ -46,8 +52,7 @@ def restore(
     if list_ + empty + (removed is not None) > 1:
         raise InvalidArguments("restore: name a workspace, or pass one of --list and --empty", reason="usage")
     if empty:
-        deleted = run_deed(session, "empty_trash", None, lambda _: session.app.upkeep.sweep_trash(everything=True))
-        session.show({"deleted": deleted}, lambda facts: Shown([f"deleted for good: {facts['deleted']}"]))
+        _empty(session)
         return
     project = session.find_project()
     if project is None:
@@ -67,6 +72,34 @@ def restore(
     if done.branch_made:
         notes.append(f"its branch {done.workspace.branch!r} is back, at {str(done.commit)[:10]}")
     session.show(facts, lambda _: Shown([str(done.workspace.path)], notes))
+
+
+def _empty(session: Session) -> None:
+    """Empty the trash of the project that is named, else of every project; each one's policy is asked first."""
+    named = session.find_project() if session.options.project is not None else None
+    where = [named] if named is not None else [*session.app.upkeep.list_with_trash(), None]
+    deleted = left = 0
+    refused: list[ExeoraError] = []
+    for project in where:
+        try:
+            went, stayed = run_deed(session, "empty_trash", project, partial(_empty_one, session, project))
+            deleted, left = deleted + went, left + stayed
+        except (Forbidden, ApprovalDeclined, ApprovalTimeout) as error:
+            if len(where) == 1:
+                raise
+            refused.append(error)
+    notes = [f"not deleted yet: {left} (files resist, or somebody is at work); they are tried again"] if left else []
+    lines = [f"deleted for good: {deleted}"]
+    session.show({"deleted": deleted, "left": left}, lambda _: Shown(lines, notes))
+    for refusal in refused:
+        answer.print_error(for_shell(refusal), json=session.options.json)
+    if refused or left:
+        raise typer.Exit(answer.REFUSED if refused else answer.FAILED)
+
+
+def _empty_one(session: Session, project: Any, _: Any) -> tuple[int, int]:
+    went, stayed = session.app.upkeep.empty_trash(project)
+    return went, stayed
 
 
 def _show_list(session: Session, project: Any) -> None:
