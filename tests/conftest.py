@@ -1,5 +1,7 @@
 """Every test runs sealed off: its own HOME and XDG folders, its own Git identity, nothing from the machine's user."""
 
+import compileall
+import gc
 import logging
 import os
 from collections.abc import Iterator
@@ -10,6 +12,23 @@ import pytest
 from support.repositories import RepositoryMaker
 
 _PASSED_ON = ("PATH", "LANG", "TERM", "PYTHONPATH", "VIRTUAL_ENV", "SYSTEMROOT", "PYTEST_XDIST_WORKER", "CI")
+
+
+TOP = Path(__file__).parents[1]
+COMPILED = ("exeora_ws", "cli/exeora_cli", "tests/support")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Compile the code under test, once for all workers: its sealed children would else compile it at every start."""
+    if not hasattr(config, "workerinput"):
+        for folder in COMPILED:
+            compileall.compile_dir(TOP / folder, quiet=2)
+
+
+def pytest_collection_finish() -> None:
+    """Leave what was loaded to collect thousands of tests out of every later search for garbage."""
+    gc.collect()
+    gc.freeze()
 
 
 def sealed_environment(home: Path) -> dict[str, str]:

@@ -1,5 +1,6 @@
 """Benchmarks are no tests; that they measure what they say, and that the page says what was measured, is tested."""
 
+import gc
 import itertools
 import re
 import subprocess
@@ -25,6 +26,13 @@ from benchmarks.runner import measure
 
 TOP = Path(__file__).parents[1]
 FASTER, SLOWER = "`true`", "`sleep`"
+
+
+@pytest.fixture(autouse=True, scope="module")
+def little_garbage() -> None:
+    """Every sample begins with a search for garbage: not in what thousands of other tests have left."""
+    gc.collect()
+    gc.freeze()
 
 
 @contextmanager
