@@ -16,8 +16,9 @@ def era(request):
     return request.param
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def world(tmp_path_factory):
+    """The fleet; it ends before the next folder's tests, some of which look at all processes of this one."""
     servers = {"one": {"plain": program("plain")}, "two": {"plain": program("plain")}}
     with run_world(tmp_path_factory.mktemp("fleet"), servers=servers) as running:
         yield running

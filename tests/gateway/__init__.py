@@ -1,0 +1,1 @@
+"""Tests through a gateway. A package, so that the fleet which they share ends with them."""
