@@ -25,8 +25,9 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 demo: $(INSTALLED)
 	@PATH="$(CURDIR)/$(BIN):$$PATH" REPO="$(REPO)" bash fixtures/demo.sh
 
+# Tests wait for processes more than they compute: one more of them than there are cores keeps these busy.
 test: $(INSTALLED)
-	@$(BIN)/python -m pytest -n auto $(ARGS)
+	@$(BIN)/python -m pytest -n $$(( $$($(BIN)/python -c 'import os; print(os.cpu_count() or 1)') + 1 )) $(ARGS)
 
 # The official TypeScript clients, the inspector and the conformance suite; without them their tests are skipped.
 clients: $(INSTALLED)
