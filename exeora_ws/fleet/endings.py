@@ -19,7 +19,9 @@ class Endings:
 
     def __init__(self, close_session: Callable[[str], None]) -> None:
         self._close_session = close_session
+        self._lock = threading.Lock()
         self._threads: set[threading.Thread] = set()
+        """Those that run: one that has not been started cannot be waited for."""
 
     def cancel(self, calls: Iterable[CallInHand]) -> None:
         """Take calls back."""
@@ -34,7 +36,9 @@ class Endings:
 
     def join(self, seconds: float) -> None:
         """Wait for what is being ended; at most that long for each."""
-        for thread in list(self._threads):
+        with self._lock:
+            threads = list(self._threads)
+        for thread in threads:
             thread.join(seconds)
 
     def _begin(self, work: Callable[[], object]) -> None:
@@ -44,8 +48,10 @@ class Endings:
             except Exception:
                 log.exception("ending something for the fleet failed")
             finally:
-                self._threads.discard(threading.current_thread())
+                with self._lock:
+                    self._threads.discard(threading.current_thread())
 
         thread = threading.Thread(target=run, name="fleet-ending", daemon=True)
-        self._threads.add(thread)
-        thread.start()
+        with self._lock:
+            thread.start()
+            self._threads.add(thread)
