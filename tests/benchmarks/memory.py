@@ -96,8 +96,7 @@ _TRIED = """\
 A fresh server each time, looked at every twenty milliseconds while it works. Its children count as well (ripgrep, the
 shell and what that runs), but for git's own index of the checkout, which is shown beside it. A file is read through a
 buffer of fixed size, output is kept in a ring, and of a listing only what may be shown is kept while git's is read.
-What a server loads when it is first asked for such a thing counts too: about 10 MB since an idle server holds 22 MB
-and not 80.
+What a server loads when it is first asked for such a thing counts too, which is more since an idle one holds less.
 """
 
 BENCHMARKS = (

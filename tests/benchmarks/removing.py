@@ -14,8 +14,7 @@ _TRIED = """\
 Two gits look at once: one at the tracked files, one at what else there is. libgit2's status takes two and a half to
 four times as long as git's. Git's untracked cache takes half of it, but is the user's to switch on. A removal is a
 rename into a trash; the disk is freed by a process of its own (docs/decisions/0014-copied-worktrees.md).
-What `exeora remove` takes beyond the warm server is importing and opening the core, three quarters of it; the goal was
-set where git took 767 ms.
+What `exeora remove` takes beyond the warm server is importing and opening the core, three quarters of it.
 """
 
 

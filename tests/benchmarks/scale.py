@@ -151,8 +151,8 @@ class Making:
 
 _TRIED = """\
 Listing and `path` search the registry's copy as text and take apart the lines that answer; a call asks the registry for
-one row; the workspace around a folder is found by the folders above it. Creating writes the copy anew (9 ms for
-1,000 workspaces) and looks closely only at the worktrees that may hold its branch. Git reads all of them in
+one row; the workspace around a folder is found by the folders above it. Creating writes the copy anew
+and looks closely only at the worktrees that may hold its branch. Git reads all of them in
 `git worktree add`, which nobody can spare it: that part grows with the worktrees of the one repository, not with other
 projects. Not found yet: what else makes creating grow faster than Git's part does.
 """
