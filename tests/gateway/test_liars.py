@@ -16,8 +16,8 @@ from exeora_ws.limits import FLEET_MACHINE_BYTES
 from exeora_ws.serve.service import Service
 from exeora_ws.tools.call import Caller, Face, RawCall, Scope
 
-from gateway.test_remote import Person, Script, make_call, open_core, say
-from support.gateway import Fleet, eventually
+from support.gateway import eventually
+from support.scripted import Person, make_call, open_core, say
 
 GOOD, BAD = "mac_good", "mac_bad"
 SCHEMA = {"type": "object"}
@@ -63,13 +63,6 @@ INCREDIBLE = {
     "deep": {"tools": [write_tool({"inputSchema": json.loads('{"a":' * 300 + "1" + "}" * 300)})]},
     "version": {"workspaces": [{"id": 5}]},
 }
-
-
-@pytest.fixture(scope="module")
-def fleet(tmp_path_factory):
-    fleet = Fleet(tmp_path_factory.mktemp("liars"))
-    yield fleet
-    fleet.close()
 
 
 @pytest.mark.parametrize("name", INCREDIBLE)
@@ -140,23 +133,6 @@ def test_a_project_that_can_have_no_slug_keeps_none_from_others(fleet):
             assert eventually(lambda: book.find(second)) == "two"
         finally:
             book.close()
-
-
-@pytest.fixture
-def script(fleet):
-    with fleet.connected() as (lines, _):
-        yield Script(lines.calls)
-
-
-@pytest.fixture
-def machines(fleet):
-    from exeora_ws.fleet.dispatch import Machines
-
-    with fleet.connected() as (lines, now_ms):
-        made = Machines(lines.calls, fleet.gateway_id, now_ms, lambda: None)
-        made.open()
-        yield made
-        made.close()
 
 
 DEEP = b'{"kind":"done","structured":' + b'{"a":' * 900 + b"1" + b"}" * 901

@@ -22,13 +22,6 @@ from support.gateway import Fleet, eventually
 FACTS = CallFacts("client", "http", "app", "main", "read_file")
 
 
-@pytest.fixture(scope="module")
-def fleet(tmp_path_factory):
-    fleet = Fleet(tmp_path_factory.mktemp("parts"))
-    yield fleet
-    fleet.close()
-
-
 @pytest.fixture
 def state(fleet):
     with fleet.connected() as (lines, _):

@@ -2,83 +2,17 @@
 
 import threading
 import time
-from contextlib import contextmanager
 
 import pytest
 from exeora_ws.cancellation import Cancellation
 from exeora_ws.errors import Cancelled, ExecutorOffline, Forbidden, PathNotFound, ToolFailed, ToolTimeout
 from exeora_ws.fleet import wire
-from exeora_ws.fleet.dispatch import Machines
-from exeora_ws.fleet.frames import Assembler, split
-from exeora_ws.fleet.gateway import open_gateway
-from exeora_ws.fleet.remote import Sending
+from exeora_ws.fleet.frames import split
 from exeora_ws.policy.gate import Answer
 from exeora_ws.tools.call import Asking, Caller, Face, RawCall, Scope
 
 from support.gateway import Fleet, eventually
-
-MACHINE = wire.MachineId("mac_scripted00000000000")
-
-
-class Script:
-    """A machine that answers as it is told to."""
-
-    def __init__(self, line):
-        self.envelopes, self.heard = [], []
-        self.answer = lambda _say, _envelope: None
-        self._line = line
-        self._frames = {}
-        for name in ("cancel.*", "answer.*", "close"):
-            line.subscribe(f"exeora.m.{MACHINE}.{name}", self._note)
-        line.subscribe(wire.name_part(MACHINE, "*"), lambda m: self._add(m.subject.rpartition(".")[2], m))
-        line.subscribe(wire.name_call(MACHINE, "i1"), self._begin)
-
-    def _begin(self, message):
-        call = wire.split_reply(message.reply)[1]
-        self._frames[call] = (Assembler(), message.reply)
-        self._add(call, message)
-
-    def _add(self, call, message):
-        frames, reply = self._frames[call]
-        whole = frames.add(message.data)
-        if whole is not None:
-            envelope = wire.decode_as(wire.Envelope, whole)
-            self.envelopes.append(envelope)
-            self.answer(lambda data: self._line.post(reply, data), envelope)
-
-    def _note(self, message):
-        self.heard.append((message.subject.split(".")[3], wire.decode(message.data)))
-
-
-def say(kind, **facts):
-    return wire.encode({"kind": kind, **facts})
-
-
-@pytest.fixture(scope="module")
-def fleet(tmp_path_factory):
-    fleet = Fleet(tmp_path_factory.mktemp("remote"))
-    yield fleet
-    fleet.close()
-
-
-@pytest.fixture
-def script(fleet):
-    with fleet.connected() as (lines, _):
-        yield Script(lines.calls)
-
-
-@pytest.fixture
-def machines(fleet):
-    with fleet.connected() as (lines, now_ms):
-        made = Machines(lines.calls, fleet.gateway_id, now_ms, lambda: None)
-        made.open()
-        yield made
-        made.close()
-
-
-def make_call(machines, *, seconds=20.0, arguments=None, **caller):
-    sending = Sending(MACHINE, "i1", "prj_1", "read_file", arguments or {}, None, seconds)
-    return machines.call(sending, Caller(Face.HTTP, "test", "session-1", Scope(bound="prj_1"), **caller))
+from support.scripted import MACHINE, Person, Script, make_call, open_core, say
 
 
 def test_nobody_there_is_said_at_once(machines):
@@ -171,21 +105,6 @@ def test_a_call_that_is_taken_back_is_answered_by_its_machine_or_given_up(machin
         assert ("cancel", {}) in script.heard
 
 
-class Person:
-    way = "elicitation"
-
-    def __init__(self, answer):
-        self.answer, self.asked = answer, []
-
-    def ask(self, question, seconds, withdrawn):
-        self.asked.append((question.text, seconds))
-        if self.answer is None:
-            withdrawn.wait(10)
-            assert withdrawn.cancelled
-            return Answer.NONE
-        return self.answer
-
-
 QUESTION = {
     "project": "app", "workspace": "main", "tool": "run_command", "client": "c", "preview": "{}", "omitted": 0,
     "fingerprint": "f", "seconds": 90,
@@ -216,16 +135,6 @@ def test_a_question_that_somebody_else_has_answered_is_withdrawn(machines, scrip
 
     script.answer, person = ask, Person(None)
     assert make_call(machines, asking=Asking(asker=person)).structured == {"done": 1}
-
-
-@contextmanager
-def open_core(fleet):
-    credential = fleet.keys.make_gateway("core", fleet.urls)
-    core = open_gateway(fleet.hub.places, credential, tell=lambda _kind, _facts: None)
-    try:
-        yield core
-    finally:
-        core.close()
 
 
 def test_a_call_that_cannot_be_written_down_is_not_sent(tmp_path, sealed):
