@@ -17,15 +17,7 @@ def find_data_folder(environ: "os._Environ[str] | dict[str, str]", platform: str
         platform: as `sys.platform`.
     """
     chosen = environ.get("EXEORA_DATA_DIR")
-    if chosen:
-        return None if chosen.startswith("~") else os.path.abspath(chosen)
-    home = environ.get("HOME", "")
-    xdg = environ.get("XDG_DATA_HOME", "")
-    if platform == "linux" and "ANDROID_DATA" not in environ:
-        return _below(xdg or (home and home + "/.local/share"))
-    if platform == "darwin" and not xdg:
-        return _below(home and home + "/Library/Application Support")
-    return None
+    return _plain(chosen) if chosen else _find_own(environ, platform, "XDG_DATA_HOME", "/.local/share")
 
 
 def find_config_file(environ: "os._Environ[str] | dict[str, str]", platform: str = sys.platform) -> "str | None":
@@ -37,15 +29,24 @@ def find_config_file(environ: "os._Environ[str] | dict[str, str]", platform: str
     """
     chosen = environ.get("EXEORA_CONFIG_PATH")
     if chosen:
-        return None if chosen.startswith("~") else os.path.abspath(chosen)
-    home = environ.get("HOME", "")
-    xdg = environ.get("XDG_CONFIG_HOME", "")
-    folder = None
-    if platform == "linux" and "ANDROID_DATA" not in environ:
-        folder = _below(xdg or (home and home + "/.config"))
-    elif platform == "darwin" and not xdg:
-        folder = _below(home and home + "/Library/Application Support")
+        return _plain(chosen)
+    folder = _find_own(environ, platform, "XDG_CONFIG_HOME", "/.config")
     return None if folder is None else folder + "/config.json"
+
+
+def _plain(chosen: str) -> "str | None":
+    return None if chosen.startswith("~") else os.path.abspath(chosen)
+
+
+def _find_own(environ: "os._Environ[str] | dict[str, str]", platform: str, variable: str, usual: str) -> "str | None":
+    """Give our folder where nobody has chosen one: by the XDG variable, or the usual one below HOME."""
+    home = environ.get("HOME", "")
+    xdg = environ.get(variable, "")
+    if platform == "linux" and "ANDROID_DATA" not in environ:
+        return _below(xdg or (home and home + usual))
+    if platform == "darwin" and not xdg:
+        return _below(home and home + "/Library/Application Support")
+    return None
 
 
 def _below(folder: str) -> "str | None":

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from exeora_ws.errors import ExeoraError
 
 from exeora_cli.asking import ask_yes_no, has_person
-from exeora_cli.times import write_time
+from exeora_cli.describing import describe_question
 
 if TYPE_CHECKING:
     from exeora_ws.app import App
@@ -92,11 +92,4 @@ class Desk:
 
 
 def _describe(pending: "Pending") -> dict[str, Any]:
-    return {
-        "id": pending.id,
-        "project": pending.project,
-        "workspace": pending.workspace,
-        "tool": pending.tool,
-        "client": pending.client,
-        "expires": write_time(pending.expires_ms / 1000),
-    }
+    return {key: fact for key, fact in describe_question(pending).items() if key != "text"}

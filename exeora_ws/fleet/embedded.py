@@ -3,8 +3,6 @@
 import logging
 import threading
 from collections.abc import Callable
-from types import TracebackType
-from typing import Self
 
 from exeora_ws.errors import ExeoraError
 from exeora_ws.fleet.credentials import Keys
@@ -50,14 +48,6 @@ class EmbeddedServer:
         self._closing.set()
         self._thread.join()
         self._server.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def _keep(self) -> None:
         while not self._closing.is_set():

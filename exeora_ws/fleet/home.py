@@ -156,7 +156,7 @@ class FleetHome:
         with ExitStack() as leaving:
             server = self._start_unless_running(keys, address)
             if server is not None:
-                leaving.enter_context(server)
+                leaving.callback(server.close)
             yield (address.local_url if server is None else server.url,)
 
     def _start_unless_running(self, keys: Keys, address: FleetAddress) -> NatsServer | None:

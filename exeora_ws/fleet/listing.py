@@ -19,7 +19,7 @@ from exeora_ws.skills.prompt import agent_prompt
 from exeora_ws.tools.call import AnyTool, Scope
 from exeora_ws.tools.guidance import GET_AGENT_PROMPT, PromptResult
 from exeora_ws.tools.spec import Arguments, Result
-from exeora_ws.tools.workspaces import LIST_PROJECTS, LIST_WORKSPACES
+from exeora_ws.tools.workspaces import LIST_PROJECTS, LIST_WORKSPACES, ListedWorkspace
 
 FindOnline = Callable[[Collection[MachineId]], set[MachineId]]
 """Says which of some machines are there now."""
@@ -43,16 +43,8 @@ class FleetProject(Struct, rename="camel", frozen=True, kw_only=True):
     machine: MachineFacts
 
 
-class FleetWorkspace(Struct, rename="camel", frozen=True, kw_only=True):
+class FleetWorkspace(ListedWorkspace, frozen=True, kw_only=True):
     """A workspace. `available`: its machine is there, and its folder could be used at `machine.asOf`."""
-
-    id: str
-    slug: str
-    name: str
-    branch: str | None
-    managed: bool
-    available: bool
-    path: str
 
 
 class FleetProjects(Result, frozen=True, kw_only=True):

@@ -15,10 +15,8 @@ import sys
 import sysconfig
 import threading
 import time
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from exeora_ws.errors import InvalidArguments, ToolFailed
 from exeora_ws.fleet import INSTALL
@@ -89,14 +87,6 @@ class NatsServer:
             os.close(self._lock)
             self._lock = -1
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
     def run(self, argv: list[str]) -> None:
         """Start it, keep its log, and stay until it has ended: the kernel takes this thread for its parent."""
         try:
@@ -145,7 +135,7 @@ class NatsServer:
         stream = child.stderr
         if stream is None:
             raise AssertionError("spawned without a pipe")
-        with _Log(self.options.folder / "nats.log") as log:
+        with closing(_Log(self.options.folder / "nats.log")) as log:
             rest = b""
             while block := os.read(stream.fileno(), 65_536):
                 log.write(block)
@@ -184,12 +174,7 @@ class _Log:
                 os.replace(self._path, self._path.with_suffix(".log.1"))
             self._open()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
         os.close(self._descriptor)
 
 

@@ -14,7 +14,6 @@ from exeora_ws.fleet.mirror import Mirror
 from exeora_ws.names import ProjectId
 from exeora_ws.tools.tokens import (
     Token,
-    draw_token,
     hash_secret,
     is_secret,
     match_name,
@@ -68,7 +67,7 @@ class TokenStore:
         """Make a token for everything, for whoever begins; None when any was ever made, by any gateway."""
         if self._bucket.list():
             return None
-        token, secret = draw_token(name)
+        token, secret = order_token(name)
         try:
             self._bucket.put(_FIRST, token.id.encode(), last=0)
         except ToolFailed:

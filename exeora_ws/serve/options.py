@@ -65,3 +65,8 @@ class HttpOptions:
     toolsets: Mapping[str, CallMaker] = field(default_factory=dict)
     manual: Manual = HOUSE_MANUAL
     capacity: Capacity = CAPACITY
+
+    @property
+    def public_url(self) -> str | None:
+        """Where clients reach the proxy; None without one."""
+        return f"https://{self.allowed_hosts[0]}" if self.allowed_hosts else None

@@ -16,7 +16,6 @@ from exeora_ws.names import ProjectId
 from exeora_ws.settings import Places
 from exeora_ws.tools.tokens import (
     Token,
-    draw_token,
     hash_secret,
     is_secret,
     match_name,
@@ -77,7 +76,7 @@ class TokenBook:
         with self._database.write() as connection:
             if connection.execute("SELECT 1 FROM tokens LIMIT 1").fetchone() is not None:
                 return None
-            token, secret = draw_token(name)
+            token, secret = order_token(name)
             _insert(connection, token, secret)
         return token, secret
 

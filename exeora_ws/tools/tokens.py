@@ -93,18 +93,6 @@ def order_token(
         raise InvalidArguments("projects: a token that reaches nothing is of no use", reason="wrong_value")
     if seconds is not None and seconds <= 0:
         raise InvalidArguments("expires: the time must lie ahead", reason="wrong_value")
-    return draw_token(name, account=account, projects=projects, read_only=read_only, seconds=seconds)
-
-
-def draw_token(
-    name: str,
-    *,
-    account: bool = True,
-    projects: Collection[ProjectId] | None = None,
-    read_only: bool = False,
-    seconds: float | None = None,
-) -> tuple[Token, str]:
-    """Make a token; everything about it has been checked."""
     now = time.time()
     token = Token(
         id=f"tok_{secrets.token_hex(6)}",

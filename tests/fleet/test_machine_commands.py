@@ -4,6 +4,7 @@ import json
 import stat
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -89,7 +90,7 @@ def running(fleet_home: FleetHome) -> Iterator[Keys]:
     keys = fleet_home.ensure_keys()
     address = fleet_home.load_address()
     assert address is not None
-    with fleet_home.start_embedded(keys, address):
+    with closing(fleet_home.start_embedded(keys, address)):
         yield keys
 
 

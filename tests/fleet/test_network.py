@@ -4,6 +4,7 @@ import os
 import subprocess
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -60,7 +61,7 @@ def test_a_network_that_is_cut_and_mended(namespace: Namespace, tmp_path: Path, 
     project = open_app().inventory.register_project(make_repository("app"), exact=False)[0]
     runs = project.root / "runs"
     options = ServerOptions(tmp_path / "nats", host=namespace.near)
-    with start_server(keys, options) as server, operating(keys, (server.url,)) as hand:
+    with closing(start_server(keys, options)) as server, operating(keys, (server.url,)) as hand:
         ensure_buckets(hand.state)
         credential = make_credential(hand)
         machine = credential.identity

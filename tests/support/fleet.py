@@ -10,7 +10,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +38,7 @@ def find_free_port() -> int:
 
 @contextmanager
 def run_server(folder: Path, keys: Keys, port: int = 0) -> Iterator[NatsServer]:
-    with start_server(keys, ServerOptions(folder, port=port)) as server:
+    with closing(start_server(keys, ServerOptions(folder, port=port))) as server:
         yield server
 
 

@@ -12,6 +12,7 @@ from exeora_ws.fleet import require_extra
 from exeora_cli import answer
 from exeora_cli.fleet_state import CredentialFile
 from exeora_cli.group import Group
+from exeora_cli.parameters import AllowedHosts, BehindProxy
 from exeora_cli.serving import Announcer
 from exeora_cli.session import Session, session_of
 
@@ -45,13 +46,8 @@ def _serve(
     host: Annotated[
         str, typer.Option("--host", help="Address for MCP; only loopback without --behind-proxy.")
     ] = "127.0.0.1",
-    behind_proxy: Annotated[
-        bool, typer.Option("--behind-proxy", help="A proxy that speaks TLS is in front; needs --allowed-host.")
-    ] = False,
-    allowed_host: Annotated[
-        list[str] | None,
-        typer.Option("--allowed-host", metavar="NAME", help="A name the proxy is reached by. May be given repeatedly."),
-    ] = None,
+    behind_proxy: BehindProxy = False,
+    allowed_host: AllowedHosts = None,
     toolset: Annotated[
         list[str] | None,
         typer.Option("--toolset", metavar="NAME", help="Serve this toolset too, at /p/PROJECT/NAME/mcp."),
@@ -159,7 +155,7 @@ class _Serving:
         core: FleetCore
         announcer = Announcer(
             json=self._json,
-            public=f"https://{options.allowed_hosts[0]}" if options.allowed_hosts else None,
+            public=options.public_url,
             project=None,
             book=lambda: core.token_store,
             make_token="exeora gateway token create",  # noqa: S106  a command
@@ -201,9 +197,8 @@ class _Serving:
         keys, known = home.ensure_keys(), home.load_address()
         address = replace(known if known is not None and known.embedded else FleetAddress(), **chosen.own)
         home.store_address(address)
-        server = leaving.enter_context(
-            EmbeddedServer(home, keys, address, lambda line: announcer.teller.tell("warning", {"message": line}))
-        )
+        server = EmbeddedServer(home, keys, address, lambda line: announcer.teller.tell("warning", {"message": line}))
+        leaving.callback(server.close)
         with operate(home, keys):
             pass  # it settles what a command that was killed has left half done
         return home.make_gateway(keys, "gateway", (server.url,))

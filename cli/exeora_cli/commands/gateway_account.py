@@ -10,6 +10,7 @@ from exeora_ws.errors import InvalidArguments, ToolFailed
 from exeora_cli.commands import gateway
 from exeora_cli.fleet_state import CredentialFile, reach_state
 from exeora_cli.group import Group
+from exeora_cli.parameters import AccountToo, Expires, ReadOnly, TokenName
 from exeora_cli.session import Shown, session_of
 from exeora_cli.times import parse_duration
 from exeora_cli.token_rows import KEYS, MEANING, describe_token, show_created, show_revoked, show_tokens
@@ -35,9 +36,7 @@ _MAKE = "exeora gateway token create makes one"
 )
 def create_token(
     ctx: typer.Context,
-    name: Annotated[
-        str | None, typer.Option("--name", help="What you call it; what it opens by default.", show_default=False)
-    ] = None,
+    name: TokenName = None,
     project: Annotated[
         list[str] | None,
         typer.Option(
@@ -46,13 +45,9 @@ def create_token(
             help="Grant this project of the fleet and no other; may be given repeatedly. All projects without.",
         ),
     ] = None,
-    account: Annotated[
-        bool, typer.Option("--account", help="With --project: open /mcp too, for these projects alone.")
-    ] = False,
-    read_only: Annotated[bool, typer.Option("--read-only", help="Only tools that change nothing.")] = False,
-    expires: Annotated[
-        str | None, typer.Option("--expires", metavar="TIME", help="How long it is valid: 30d, 12h, 90m, 2w.")
-    ] = None,
+    account: AccountToo = False,
+    read_only: ReadOnly = False,
+    expires: Expires = None,
     credential: CredentialFile = None,
 ) -> None:
     """Make a token for the gateways and print it. It is kept as a hash and cannot be shown again."""

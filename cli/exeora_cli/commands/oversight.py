@@ -8,12 +8,12 @@ import typer
 from exeora_ws.errors import InvalidArguments
 
 from exeora_cli import answer, render_policy
+from exeora_cli.describing import describe_question
 from exeora_cli.group import Group
 from exeora_cli.session import Session, session_of
 from exeora_cli.times import write_time
 
 if TYPE_CHECKING:
-    from exeora_ws.policy.approvals import Pending
     from exeora_ws.policy.audit import AuditEntry
 
 _WAY = "approvals"
@@ -140,19 +140,7 @@ def _list(session: Session) -> None:
     project = None if named is None else str(session.app.inventory.require_project(named).slug)
     session.app.attendance.mark_seen()
     waiting = session.app.approvals.list_pending(project)
-    session.show({"approvals": [_show_pending(pending) for pending in waiting]}, render_policy.show_questions)
-
-
-def _show_pending(pending: "Pending") -> dict[str, Any]:
-    return {
-        "id": pending.id,
-        "project": pending.project,
-        "workspace": pending.workspace,
-        "tool": pending.tool,
-        "client": pending.client,
-        "text": pending.text,
-        "expires": write_time(pending.expires_ms / 1000),
-    }
+    session.show({"approvals": [describe_question(pending) for pending in waiting]}, render_policy.show_questions)
 
 
 def _answer(session: Session, identity: str, *, allowed: bool) -> None:

@@ -8,6 +8,7 @@ import typer
 
 from exeora_cli import answer
 from exeora_cli.group import Group
+from exeora_cli.parameters import AllowedHosts, BehindProxy
 from exeora_cli.serving import Announcer
 from exeora_cli.session import Session, session_of
 
@@ -48,13 +49,8 @@ def serve(
     host: Annotated[
         str, typer.Option("--host", help="Address to listen on; only loopback without --behind-proxy.")
     ] = "127.0.0.1",
-    behind_proxy: Annotated[
-        bool, typer.Option("--behind-proxy", help="A proxy that speaks TLS is in front; needs --allowed-host.")
-    ] = False,
-    allowed_host: Annotated[
-        list[str] | None,
-        typer.Option("--allowed-host", metavar="NAME", help="A name the proxy is reached by. May be given repeatedly."),
-    ] = None,
+    behind_proxy: BehindProxy = False,
+    allowed_host: AllowedHosts = None,
     toolset: Annotated[
         list[str] | None,
         typer.Option(
@@ -120,7 +116,7 @@ class _Serving:
         book = TokenBook(self._app.places)
         announcer = Announcer(
             json=self._json,
-            public=f"https://{options.allowed_hosts[0]}" if options.allowed_hosts else None,
+            public=options.public_url,
             project=None if self._project is None else self._project.slug,
             book=lambda: book,
         )

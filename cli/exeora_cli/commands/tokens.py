@@ -7,6 +7,7 @@ from exeora_ws.errors import InvalidArguments
 
 from exeora_cli.completion import complete_project, complete_token
 from exeora_cli.group import Group
+from exeora_cli.parameters import AccountToo, Expires, ReadOnly, TokenName
 from exeora_cli.session import Session, session_of
 from exeora_cli.times import parse_duration
 from exeora_cli.token_rows import KEYS, MEANING, describe_token, show_created, show_revoked, show_tokens
@@ -29,9 +30,7 @@ group = Group("Agents", "token", "Tokens for MCP over HTTP (exeora serve).")
 )
 def create(
     ctx: typer.Context,
-    name: Annotated[
-        str | None, typer.Option("--name", help="What you call it; what it opens by default.", show_default=False)
-    ] = None,
+    name: TokenName = None,
     project: Annotated[
         list[str] | None,
         typer.Option(
@@ -41,13 +40,9 @@ def create(
             autocompletion=complete_project,
         ),
     ] = None,
-    account: Annotated[
-        bool, typer.Option("--account", help="With --project: open /mcp too, for these projects alone.")
-    ] = False,
-    read_only: Annotated[bool, typer.Option("--read-only", help="Only tools that change nothing.")] = False,
-    expires: Annotated[
-        str | None, typer.Option("--expires", metavar="TIME", help="How long it is valid: 30d, 12h, 90m, 2w.")
-    ] = None,
+    account: AccountToo = False,
+    read_only: ReadOnly = False,
+    expires: Expires = None,
 ) -> None:
     """Make a token and print it. It is kept as a hash and cannot be shown again.
 
